@@ -21,7 +21,7 @@ DEPS_store  := base stats filter loop
 DEPS_hot    := base stats loop
 DEPS_http   := base stats loop
 DEPS_dedup  := base stats filter loop store hot
-DEPS_api    := base config stats filter loop http dedup
+DEPS_api    := base stats filter loop http dedup
 
 PACKAGES := libevent_core libevent_pthreads hiredis rocksdb jansson libxxhash
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -DDD_VERSION='"$(VERSION)"' -Ilib -Itests/unit -O2 -g -fno-omit-frame-pointer \
