@@ -1,0 +1,29 @@
+#!/bin/sh
+# The one list of packages (Debian 12, Ubuntu), by what they are for.
+#   sh deploy/packages.sh build run     prints the names, one a line
+set -eu
+
+names() {
+    case $1 in
+    build) # libraries come with their headers; nothing is vendored
+        echo gcc libc6-dev make pkg-config libevent-dev libhiredis-dev librocksdb-dev libjansson-dev libxxhash-dev ;;
+    run) # redis-server is optional: without it dedupd runs embedded
+        echo curl redis-server ;;
+    test) # libc6-dbg: valgrind needs the symbols of the loader
+        echo check python3 python3-pytest python3-pytest-timeout python3-redis python3-yaml valgrind libc6-dbg ;;
+    lint)
+        echo clang clang-format clang-tidy cppcheck shellcheck python3-yaml ;;
+    fuzz) # replaying a corpus needs only gcc; making one needs libFuzzer
+        echo clang libclang-rt-dev ;;
+    bench)
+        echo wrk redis-tools python3 ;;
+    *)
+        echo "packages.sh: no group \"$1\" (build run test lint fuzz bench)" >&2
+        exit 2 ;;
+    esac
+}
+
+for group in "$@"; do
+    # shellcheck disable=SC2046 # the words are the lines
+    printf '%s\n' $(names "$group")
+done | sort -u
