@@ -46,8 +46,10 @@ static int add_block(struct dd_arena *a, size_t n)
     if (!b) return 0;
     b->next = NULL;
     b->cap = cap;
-    if (a->last) a->last->next = b;
-    else a->first = b;
+    if (a->last)
+        a->last->next = b;
+    else
+        a->first = b;
     a->last = b;
     a->used = 0;
     a->cap = cap;

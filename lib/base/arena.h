@@ -1,7 +1,8 @@
 /* An arena: memory of one request, given out by bumping a pointer and released all at once.
  *
- * The first block is kept over dd_arena_reset, so that a reused arena serves an ordinary request without malloc.
- * Ownership: everything allocated lives until reset or free. Threads: one arena belongs to one thread at a time. */
+ * The first block is kept over dd_arena_reset, so that a reused arena serves an ordinary request without
+ * malloc. Ownership: everything allocated lives until reset or free. Threads: one arena belongs to one thread
+ * at a time. */
 #ifndef DD_BASE_ARENA_H
 #define DD_BASE_ARENA_H
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blobs are read in place: little-endian hosts only");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "blobs are read in place: little-endian hosts only");
 
 int dd_slice_cmp(struct dd_slice a, struct dd_slice b)
 {

@@ -1,10 +1,10 @@
 /* Bytes: a borrowed slice, an owned growing buffer, and fixed-width integers at unaligned places.
  *
- * A slice travels as one value and is never read past its length; it need not end in NUL. A buffer that fails to
- * grow becomes `failed`: later appends do nothing, and the owner checks once at the end with dd_buf_ok.
+ * A slice travels as one value and is never read past its length; it need not end in NUL. A buffer that fails
+ * to grow becomes `failed`: later appends do nothing, and the owner checks once at the end with dd_buf_ok.
  *
- * Ownership: a slice borrows. A buffer owns its memory until dd_buf_free; dd_buf_reset keeps the memory for reuse.
- * Threads: no shared state; one buffer belongs to one thread at a time. */
+ * Ownership: a slice borrows. A buffer owns its memory until dd_buf_free; dd_buf_reset keeps the memory for
+ * reuse. Threads: no shared state; one buffer belongs to one thread at a time. */
 #ifndef DD_BASE_BYTES_H
 #define DD_BASE_BYTES_H
 
@@ -67,7 +67,8 @@ void dd_buf_add_u8(struct dd_buf *b, uint8_t v);
 void dd_buf_add_i64(struct dd_buf *b, int64_t v); /* decimal text */
 void dd_buf_addf(struct dd_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends n bytes and returns where they begin, uninitialised; NULL: no memory. Valid until the next append. */
+/* Appends n bytes and returns where they begin, uninitialised; NULL: no memory. Valid until the next append.
+ */
 uint8_t *dd_buf_extend(struct dd_buf *b, size_t n);
 
 /* Little-endian and big-endian integers at any alignment. */

@@ -1,8 +1,9 @@
 /* Time. Monotonic and wall time are two types, so that one is never taken for the other.
  *
- * A clock is an instance: production reads the system, shifted by `offset_ms` (option clock.offset_s, for rehearsing
- * a rollover); tests make a manual one and move it by hand. dd_clock_period_ms additionally never goes back: a period
- * must not return when the system clock is stepped back (dd_clock_behind_ms says by how much it was).
+ * A clock is an instance: production reads the system, shifted by `offset_ms` (option clock.offset_s, for
+ * rehearsing a rollover); tests make a manual one and move it by hand. dd_clock_period_ms additionally never
+ * goes back: a period must not return when the system clock is stepped back (dd_clock_behind_ms says by how
+ * much it was).
  *
  * Threads: all functions may be called from any thread (the state is atomic). */
 #ifndef DD_BASE_CLOCK_H
@@ -21,9 +22,9 @@ struct dd_wall {
 };
 
 struct dd_clock {
-    _Atomic int64_t offset_ms; /* added to the system's wall clock */
+    _Atomic int64_t offset_ms;  /* added to the system's wall clock */
     _Atomic int64_t highest_ms; /* the latest wall time ever returned by dd_clock_period_now */
-    _Atomic int64_t manual_ms; /* wall and monotonic time of a manual clock */
+    _Atomic int64_t manual_ms;  /* wall and monotonic time of a manual clock */
     bool manual;
 };
 

@@ -1,8 +1,8 @@
 /* The error table of dedupd: one row gives the code, its stable name and a text for people.
  *
  * Fallible functions return enum dd_err and put outputs last, by pointer. DD_OK is success. DD_PENDING is the
- * success of an asynchronous start: the callback runs exactly once, later, on the loop that started it. Any other
- * value from a start means that the callback never runs.
+ * success of an asynchronous start: the callback runs exactly once, later, on the loop that started it. Any
+ * other value from a start means that the callback never runs.
  *
  * Threads: pure functions, any thread. */
 #ifndef DD_BASE_ERR_H
@@ -36,7 +36,8 @@ enum dd_err {
 
 #define DD_MUST_USE __attribute__((warn_unused_result))
 
-/* The stable name ("not_found") and the text of a code; "unknown" for a value outside the table. Static strings. */
+/* The stable name ("not_found") and the text of a code; "unknown" for a value outside the table. Static
+ * strings. */
 const char *dd_err_name(enum dd_err err);
 const char *dd_err_text(enum dd_err err);
 

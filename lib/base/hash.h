@@ -1,10 +1,11 @@
-/* Hashing: how a user and an item become a 32-bit fingerprint. The only place that includes xxhash outside lib/filter.
+/* Hashing: how a user and an item become a 32-bit fingerprint. The only place that includes xxhash outside
+ * lib/filter.
  *
  *   seed of a user = XXH3-64(u16le(length of scene) scene user, 192-byte secret of the store)
  *   fingerprint    = upper 32 bits of XXH3-64(item, seed of the user)
  *
- * The seed differs by user so that two items whose fingerprints collide for one user do not collide for everybody,
- * and so that an outsider, who does not know the secret, cannot craft such pairs.
+ * The seed differs by user so that two items whose fingerprints collide for one user do not collide for
+ * everybody, and so that an outsider, who does not know the secret, cannot craft such pairs.
  *
  * Threads: pure functions, except dd_random, which reads the kernel's generator (any thread). */
 #ifndef DD_BASE_HASH_H

@@ -2,8 +2,8 @@
  *
  *   2026-11-30T17:46:31.123Z info store.open path=/var/lib/dedupd users=12
  *
- * The logger is the one piece of mutable state at file level in dedupd. Lines are cut at 1,000 bytes. Control bytes
- * are replaced by '?', so that no input can forge a line.
+ * The logger is the one piece of mutable state at file level in dedupd. Lines are cut at 1,000 bytes. Control
+ * bytes are replaced by '?', so that no input can forge a line.
  *
  * Threads: any thread, no lock (a line is one write). */
 #ifndef DD_BASE_LOG_H
@@ -20,7 +20,8 @@ enum dd_log_level dd_log_get_level(void);
 enum dd_err dd_log_level_parse(struct dd_slice text, enum dd_log_level *out) DD_MUST_USE;
 
 /* event: "area.what"; fmt: "key=value ..." or "" for none. */
-void dd_log(enum dd_log_level level, const char *event, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void dd_log(enum dd_log_level level, const char *event, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #define dd_debug(...) dd_log(DD_LOG_DEBUG, __VA_ARGS__)
 #define dd_info(...)  dd_log(DD_LOG_INFO, __VA_ARGS__)

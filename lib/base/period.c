@@ -1,5 +1,5 @@
-/* Calendar arithmetic on days since 1970-01-01, after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms"
- * (days_from_civil, civil_from_days): eras of 400 years, years that begin in March. */
+/* Calendar arithmetic on days since 1970-01-01, after Howard Hinnant, "chrono-Compatible Low-Level Date
+ * Algorithms" (days_from_civil, civil_from_days): eras of 400 years, years that begin in March. */
 #include "base/period.h"
 
 #include <stdio.h>
@@ -80,7 +80,8 @@ const char *dd_period_format(struct dd_period p, char out[DD_PERIOD_TEXT])
     civil_from_days(first_day(p) + (p.kind == DD_PERIOD_WEEK ? 3 : 0), &y, &m, &d);
     if (p.kind == DD_PERIOD_DAY) snprintf(out, DD_PERIOD_TEXT, "%04d-%02u-%02u", y % 10000, m, d);
     if (p.kind == DD_PERIOD_MONTH) snprintf(out, DD_PERIOD_TEXT, "%04d-%02u", y % 10000, m);
-    if (p.kind == DD_PERIOD_QUARTER) snprintf(out, DD_PERIOD_TEXT, "%04d-Q%u", y % 10000, ((m - 1) / 3 + 1) % 10);
+    if (p.kind == DD_PERIOD_QUARTER)
+        snprintf(out, DD_PERIOD_TEXT, "%04d-Q%u", y % 10000, ((m - 1) / 3 + 1) % 10);
     if (p.kind == DD_PERIOD_WEEK) {
         int64_t week = (first_day(p) + 3 - days_from_civil(y, 1, 1)) / 7 + 1;
         snprintf(out, DD_PERIOD_TEXT, "%04d-W%02d", y % 10000, (int)week % 100);
@@ -106,7 +107,8 @@ static struct dd_period parse_candidate(struct dd_slice t, int year)
     if (t.len == 10) {
         int m = two(p + 5), d = two(p + 8);
         if (m >= 1 && m <= 12 && d >= 1 && d <= 31)
-            return (struct dd_period){DD_PERIOD_DAY, (int32_t)days_from_civil(year, (unsigned)m, (unsigned)d)};
+            return (struct dd_period){DD_PERIOD_DAY,
+                                      (int32_t)days_from_civil(year, (unsigned)m, (unsigned)d)};
     }
     return (struct dd_period){DD_PERIOD_FOREVER, -1};
 }
@@ -122,7 +124,8 @@ enum dd_err dd_period_parse(struct dd_slice t, struct dd_period *out)
     if (year < 1970) return DD_INVALID;
     struct dd_period p = parse_candidate(t, year);
     if (p.ordinal < 0) return DD_INVALID;
-    /* The text must be exactly what this period prints: that rejects month 13, 31 June, week 53 of a short year. */
+    /* The text must be exactly what this period prints: that rejects month 13, 31 June, week 53 of a short
+     * year. */
     char text[DD_PERIOD_TEXT];
     if (!dd_slice_eq(t, dd_slice_str(dd_period_format(p, text)))) return DD_INVALID;
     *out = p;

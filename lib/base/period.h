@@ -8,9 +8,8 @@
  *   quarter  year * 4 + quarter - 1                   2026-Q4
  *   forever  0                                        forever
  *
- * Years 1970 to 9999. Consecutive periods of a kind have consecutive ordinals, so a window of n periods that ends
- * at ordinal o is o, o-1, ..., o-n+1.
- * Threads: pure functions. */
+ * Years 1970 to 9999. Consecutive periods of a kind have consecutive ordinals, so a window of n periods that
+ * ends at ordinal o is o, o-1, ..., o-n+1. Threads: pure functions. */
 #ifndef DD_BASE_PERIOD_H
 #define DD_BASE_PERIOD_H
 
@@ -20,7 +19,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-enum dd_period_kind { DD_PERIOD_DAY = 1, DD_PERIOD_WEEK, DD_PERIOD_MONTH, DD_PERIOD_QUARTER, DD_PERIOD_FOREVER };
+enum dd_period_kind {
+    DD_PERIOD_DAY = 1,
+    DD_PERIOD_WEEK,
+    DD_PERIOD_MONTH,
+    DD_PERIOD_QUARTER,
+    DD_PERIOD_FOREVER
+};
 
 /* The most periods that a window may have. */
 #define DD_WINDOW_MAX 64

@@ -1,15 +1,16 @@
-/* What dedupd exists for: exposures are recorded, candidates that the user has seen are dropped, deliveries are claimed.
- * No HTTP and no JSON here.
+/* What dedupd exists for: exposures are recorded, candidates that the user has seen are dropped, deliveries
+ * are claimed. No HTTP and no JSON here.
  *
- * A request's way (lib/README.md draws it): one round trip to the hot tier brings deliveries, pending and cached filter sets;
- * cached sets are judged by the change table; what is missing is read from the store; survivors are chosen and, if asked, claimed.
+ * A request's way (lib/README.md draws it): one round trip to the hot tier brings deliveries, pending and
+ * cached filter sets; cached sets are judged by the change table; what is missing is read from the store;
+ * survivors are chosen and, if asked, claimed.
  *
  * Calls are asynchronous. The caller fills the "in" part, starts the call on its loop's thread, and gets
  *     done(arg)      exactly once, when the "out" part stands: the moment to answer;
  *     finished(arg)  exactly once, after done: nothing refers to the call's memory any more.
- * Between the two a late reply of a slow disk may still be under way (the deadline answered first). Both may run before the
- * starting function returns. Bytes that the call refers to (user, items) are needed only until done: what outlives it
- * is copied into the call's arena.
+ * Between the two a late reply of a slow disk may still be under way (the deadline answered first). Both may
+ * run before the starting function returns. Bytes that the call refers to (user, items) are needed only until
+ * done: what outlives it is copied into the call's arena.
  *
  * Threads: struct dd_dedup is shared; a struct dd_dedup_loop and its calls belong to one loop's thread.
  * Ownership: the call struct and its arena belong to the caller until finished. */
@@ -45,12 +46,13 @@ struct dd_dedup_options {
 };
 
 /* Borrows everything; all must outlive the result. */
-enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_scenes *scenes, struct dd_store *store,
-                            struct dd_hot *hot, struct dd_clock *clock, struct dd_stats *stats,
-                            struct dd_dedup **out) DD_MUST_USE;
+enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_scenes *scenes,
+                            struct dd_store *store, struct dd_hot *hot, struct dd_clock *clock,
+                            struct dd_stats *stats, struct dd_dedup **out) DD_MUST_USE;
 void dd_dedup_destroy(struct dd_dedup *d);
 
-enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop, struct dd_dedup_loop **out) DD_MUST_USE;
+enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop,
+                                 struct dd_dedup_loop **out) DD_MUST_USE;
 /* No call may be in flight (dd_dedup_loop_inflight is 0), except with a hot tier that completes them here. */
 void dd_dedup_loop_destroy(struct dd_dedup_loop *dl);
 unsigned dd_dedup_loop_inflight(const struct dd_dedup_loop *dl);
@@ -58,8 +60,8 @@ unsigned dd_dedup_loop_inflight(const struct dd_dedup_loop *dl);
 const struct dd_scenes *dd_dedup_scenes(const struct dd_dedup *d);
 struct dd_clock *dd_dedup_clock(struct dd_dedup *d);
 
-/* An item: `id` is what it is compared by (an integer's canonical decimal text and the same text as a string are one
- * item); `echo` is what the caller sent, for the answer. */
+/* An item: `id` is what it is compared by (an integer's canonical decimal text and the same text as a string
+ * are one item); `echo` is what the caller sent, for the answer. */
 struct dd_item {
     struct dd_slice id, echo;
     uint32_t fp; /* dedup's */
@@ -89,7 +91,8 @@ struct dd_exposed_event {
     unsigned n;
     int64_t ts_ms; /* DD_TS_NOW: none given */
     /* out */
-    enum dd_err result; /* DD_OK, DD_EXPIRED (older than the window), DD_LIMIT (the user's cap), DD_INVALID (ts too far ahead) */
+    enum dd_err result; /* DD_OK, DD_EXPIRED (older than the window), DD_LIMIT (the user's cap), DD_INVALID
+                           (ts too far ahead) */
 };
 
 struct dd_exposed_call {
@@ -101,8 +104,9 @@ struct dd_exposed_call {
     void (*finished)(void *arg);
     void *arg;
     /* out */
-    enum dd_err err; /* DD_OK: see each event; DD_INVALID: event `bad_event` has its ts too far ahead, nothing was written;
-                        DD_UNAVAILABLE, DD_DISK_FULL, DD_TIMEOUT, DD_BUSY, DD_NO_MEMORY: nothing acknowledged */
+    enum dd_err err; /* DD_OK: see each event; DD_INVALID: event `bad_event` has its ts too far ahead, nothing
+                        was written; DD_UNAVAILABLE, DD_DISK_FULL, DD_TIMEOUT, DD_BUSY, DD_NO_MEMORY: nothing
+                        acknowledged */
     unsigned bad_event;
     unsigned accepted, expired, limited; /* items */
     enum dd_durability durability;
@@ -134,19 +138,21 @@ struct dd_filter_call {
     unsigned limit;  /* the most to return; 0: all */
     unsigned window; /* periods to consult; 0: the scene's */
     enum dd_claim claim;
-    bool explain; /* reason[] says the first of delivered, pending, newest period .. oldest; else any true one */
+    bool explain; /* reason[] says the first of delivered, pending, newest period .. oldest; else any true one
+                   */
     struct dd_arena *arena;
     void (*done)(void *arg);
     void (*finished)(void *arg);
     void *arg;
     /* out */
-    enum dd_err err;        /* DD_OK; DD_LIMIT (1,000 live deliveries), DD_TIMEOUT, DD_UNAVAILABLE, DD_DISK_FULL, DD_BUSY, DD_NO_MEMORY */
+    enum dd_err err; /* DD_OK; DD_LIMIT (1,000 live deliveries), DD_TIMEOUT, DD_UNAVAILABLE, DD_DISK_FULL,
+                        DD_BUSY, DD_NO_MEMORY */
     const uint32_t *chosen; /* indices into items, ascending */
     unsigned chosen_n;
     unsigned filtered; /* candidates dropped: seen, or repeated in the request */
     const uint8_t *reason;
-    struct dd_period newest; /* the period of DD_REASON_PERIOD + 0 */
-    bool partial;            /* the answer was made without part of the data */
+    struct dd_period newest;       /* the period of DD_REASON_PERIOD + 0 */
+    bool partial;                  /* the answer was made without part of the data */
     enum dd_durability durability; /* DD_CLAIM_EXPOSED */
     /* dedup's */
     struct dd_filter_state *state;
@@ -179,8 +185,8 @@ void dd_dedup_delivered(struct dd_dedup_loop *dl, struct dd_delivered_call *c);
 /* ---- state ---- */
 
 struct dd_dedup_status {
-    bool writable;        /* exposures are accepted */
-    bool full;            /* answers say "full" */
+    bool writable; /* exposures are accepted */
+    bool full;     /* answers say "full" */
     int64_t clock_behind_ms;
     struct dd_store_status store;
     struct dd_hot_status hot;

@@ -1,8 +1,8 @@
 /* Scenes: surfaces with their own history, and the policy each carries.
  *
  * The set of scenes is made at start and does not change while the process runs.
- * Threads: read-only after dd_scenes_create, any thread. Ownership: the table owns its scenes; a `struct dd_scene *`
- * lives as long as the table. */
+ * Threads: read-only after dd_scenes_create, any thread. Ownership: the table owns its scenes; a `struct
+ * dd_scene *` lives as long as the table. */
 #ifndef DD_DEDUP_SCENE_H
 #define DD_DEDUP_SCENE_H
 

@@ -1,0 +1,122 @@
+#include "dedup/internal.h"
+
+#include <stdlib.h>
+
+static void register_counters(struct dd_dedup *d, struct dd_stats *stats)
+{
+#define COUNTER(field, name, help) d->count.field = dd_stats_counter(stats, "dedupd_dedup_" name, help)
+    COUNTER(candidates, "candidates_total", "Candidates that /filter was asked about.");
+    COUNTER(seen_delivered, "dropped_total{by=\"delivered\"}", "Candidates dropped, by what knew them.");
+    COUNTER(seen_pending, "dropped_total{by=\"pending\"}", "Candidates dropped, by what knew them.");
+    COUNTER(seen_history, "dropped_total{by=\"history\"}", "Candidates dropped, by what knew them.");
+    COUNTER(partial, "partial_total", "Answers made without part of the data.");
+    COUNTER(cache_hit, "cache_total{result=\"hit\"}", "Cached filter sets looked up, by result.");
+    COUNTER(cache_stale, "cache_total{result=\"stale\"}", "Cached filter sets looked up, by result.");
+    COUNTER(cache_miss, "cache_total{result=\"miss\"}", "Cached filter sets looked up, by result.");
+    COUNTER(cache_corrupt, "cache_total{result=\"corrupt\"}", "Cached filter sets looked up, by result.");
+    COUNTER(blob_corrupt, "corrupt_sets_total", "Stored filter sets that failed verification when read.");
+    COUNTER(exposed_items, "exposed_items_total", "Items whose exposure was accepted.");
+    COUNTER(expired_items, "expired_items_total", "Items whose exposure was older than the window.");
+    COUNTER(limited_items, "limited_items_total", "Items refused at a user's cap.");
+    COUNTER(claimed, "claimed_items_total", "Deliveries recorded.");
+    COUNTER(claim_lost, "claim_lost_total", "Deliveries that another request had recorded first.");
+    COUNTER(deadline, "deadline_total", "Requests that reached their deadline.");
+#undef COUNTER
+}
+
+enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_scenes *scenes,
+                            struct dd_store *store, struct dd_hot *hot, struct dd_clock *clock,
+                            struct dd_stats *stats, struct dd_dedup **out)
+{
+    struct dd_dedup *d = calloc(1, sizeof *d);
+    if (!d) return DD_NO_MEMORY;
+    if (dd_tally_create(&d->tally) != DD_OK) {
+        free(d);
+        return DD_NO_MEMORY;
+    }
+    d->options = *o;
+    d->scenes = scenes;
+    d->store = store;
+    d->hot = hot;
+    d->clock = clock;
+    d->secret = dd_store_secret(store);
+    d->change = dd_store_change(store);
+    register_counters(d, stats);
+    *out = d;
+    return DD_OK;
+}
+
+void dd_dedup_destroy(struct dd_dedup *d)
+{
+    if (!d) return;
+    dd_tally_destroy(d->tally);
+    free(d);
+}
+
+enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop, struct dd_dedup_loop **out)
+{
+    struct dd_dedup_loop *dl = calloc(1, sizeof *dl);
+    if (!dl) return DD_NO_MEMORY;
+    dl->d = d;
+    dl->loop = loop;
+    enum dd_err err = dd_hot_loop_create(d->hot, loop, &dl->hot);
+    if (err != DD_OK) {
+        free(dl);
+        return err;
+    }
+    *out = dl;
+    return DD_OK;
+}
+
+void dd_dedup_loop_destroy(struct dd_dedup_loop *dl)
+{
+    if (!dl) return;
+    dd_hot_loop_destroy(dl->hot);
+    free(dl);
+}
+
+unsigned dd_dedup_loop_inflight(const struct dd_dedup_loop *dl)
+{
+    return dl->inflight;
+}
+
+const struct dd_scenes *dd_dedup_scenes(const struct dd_dedup *d)
+{
+    return d->scenes;
+}
+
+struct dd_clock *dd_dedup_clock(struct dd_dedup *d)
+{
+    return d->clock;
+}
+
+unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window,
+                           struct dd_period out[DD_WINDOW_MAX])
+{
+    struct dd_period newest = dd_period_at(scene->period, dd_clock_period_now(clock));
+    struct dd_period shown = dd_period_at(scene->period, dd_clock_wall(clock));
+    if (newest.kind == DD_PERIOD_FOREVER) window = 1;
+    int32_t oldest = (shown.ordinal < newest.ordinal ? shown.ordinal : newest.ordinal) - (int32_t)window + 1;
+    unsigned n = 0;
+    for (int32_t o = newest.ordinal; o >= oldest && o >= 0 && n < DD_WINDOW_MAX; o--)
+        out[n++] = (struct dd_period){scene->period, o};
+    return n;
+}
+
+const char *dd_durability_name(enum dd_durability durability)
+{
+    static const char *const names[] = {[DD_DURABLE_SYNC] = "sync",
+                                        [DD_DURABLE_WAL] = "wal",
+                                        [DD_DURABLE_STAGED] = "staged",
+                                        [DD_DURABLE_VOLATILE] = "volatile"};
+    return names[durability];
+}
+
+void dd_dedup_get_status(struct dd_dedup *d, struct dd_dedup_status *out)
+{
+    *out = (struct dd_dedup_status){.clock_behind_ms = dd_clock_behind_ms(d->clock)};
+    dd_store_get_status(d->store, &out->store);
+    dd_hot_get_status(d->hot, &out->hot);
+    out->writable = out->store.writable;
+    out->full = (out->hot.embedded || out->hot.up) && out->hot.recent_intact;
+}

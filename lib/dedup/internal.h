@@ -1,0 +1,36 @@
+/* What the files of lib/dedup share. Nothing outside includes it. */
+#ifndef DD_DEDUP_INTERNAL_H
+#define DD_DEDUP_INTERNAL_H
+
+#include "dedup/dedup.h"
+#include "dedup/tally.h"
+
+struct dd_dedup {
+    struct dd_dedup_options options;
+    const struct dd_scenes *scenes;
+    struct dd_store *store;
+    struct dd_hot *hot;
+    struct dd_clock *clock;
+    struct dd_tally *tally;
+    const struct dd_secret *secret;
+    const struct dd_change *change;
+    struct {
+        struct dd_counter *candidates, *seen_delivered, *seen_pending, *seen_history, *partial;
+        struct dd_counter *cache_hit, *cache_stale, *cache_miss, *cache_corrupt, *blob_corrupt;
+        struct dd_counter *exposed_items, *expired_items, *limited_items, *claimed, *claim_lost, *deadline;
+    } count;
+};
+
+struct dd_dedup_loop {
+    struct dd_dedup *d;
+    struct dd_loop *loop;
+    struct dd_hot_loop *hot;
+    unsigned inflight;
+};
+
+/* The periods that a request consults, newest first: the window, and when the wall clock was stepped back
+ * also the window that the clock now shows. Returns how many. */
+unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window,
+                           struct dd_period out[DD_WINDOW_MAX]);
+
+#endif
