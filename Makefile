@@ -8,7 +8,9 @@ SANITIZER ?=
 WERROR    ?=
 PYTHON    ?= /usr/bin/python3
 
-B := build$(if $(SANITIZER),-$(SANITIZER))
+# SANITIZER=address, undefined, thread, or address,undefined; each builds into its own folder.
+comma := ,
+B := build$(if $(SANITIZER),-$(subst $(comma),-,$(SANITIZER)))
 
 # Modules in the order of "may include": DEPS_x is everything that x may see, itself excluded (tests/lint checks it).
 MODULES     := base config stats filter loop store hot dedup http api
@@ -26,7 +28,7 @@ DEPS_api    := base stats filter loop http dedup
 PACKAGES := libevent_core libevent_pthreads hiredis rocksdb jansson libxxhash
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -DDD_VERSION='"$(VERSION)"' -Ilib -Itests/unit -O2 -g -fno-omit-frame-pointer \
   -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wformat=2 \
-  $(if $(WERROR),-Werror) $(if $(SANITIZER),-fsanitize=$(SANITIZER) $(if $(filter undefined,$(SANITIZER)),-fno-sanitize-recover=all),-D_FORTIFY_SOURCE=2) \
+  $(if $(WERROR),-Werror) $(if $(SANITIZER),-fsanitize=$(SANITIZER) $(if $(findstring undefined,$(SANITIZER)),-fno-sanitize-recover=all),-D_FORTIFY_SOURCE=2) \
   -fstack-protector-strong -pthread $(shell pkg-config --cflags $(PACKAGES)) $(CFLAGS)
 LDFLAGS_ALL := $(if $(SANITIZER),-fsanitize=$(SANITIZER)) -pthread -Wl,--as-needed $(LDFLAGS)
 LIBS := $(shell pkg-config --libs $(PACKAGES)) -lm
@@ -70,8 +72,10 @@ $(foreach m,$(MODULES),$(eval $(call UNIT,$(m))))
 .PHONY: unit
 unit: $(UNIT_BINS) ## build the unit tests (make unit-<module> builds and runs one)
 
+include tests/tests.mk deploy/deploy.mk
+
 .PHONY: clean
 clean: ## remove everything built
-	rm -rf build build-address build-undefined build-thread
+	rm -rf build build-*
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

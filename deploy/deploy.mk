@@ -1,0 +1,19 @@
+# Installing, and what is generated for those who run it.
+
+INSTALL ?= install
+
+.PHONY: install docs
+install: all ## install under $(DESTDIR)$(PREFIX), configuration under $(DESTDIR)/etc/dedupd
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)/etc/dedupd
+	$(INSTALL) -m 755 $(B)/dedupd $(B)/dedupctl $(DESTDIR)$(PREFIX)/bin
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/share/doc/dedupd
+	$(INSTALL) -m 644 $(wildcard README.md CHANGELOG.md proto/*.yaml proto/*.md deploy/redis.conf) \
+	  $(DESTDIR)$(PREFIX)/share/doc/dedupd
+	$(if $(wildcard config/dedupd.json),test -e $(DESTDIR)/etc/dedupd/dedupd.json || \
+	  $(INSTALL) -m 640 config/dedupd.json $(DESTDIR)/etc/dedupd/dedupd.json)
+	$(if $(wildcard deploy/dedupd.service),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/systemd/system && \
+	  sed 's|/usr/local/bin/|$(PREFIX)/bin/|' deploy/dedupd.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/dedupd.service)
+
+docs: all ## write config/dedupd.json (every option with its default) from the option table
+	env -i $(B)/dedupd --print-config > $(B)/dedupd.json
+	mkdir -p config && cp $(B)/dedupd.json config/dedupd.json

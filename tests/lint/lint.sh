@@ -1,0 +1,68 @@
+#!/bin/sh
+# All checks of style and of suspicious code. Called by `make lint`, which sets DEPS and CPPFLAGS.
+#   sh tests/lint/lint.sh [CHECK...]     names of checks below; default: all
+# Prints a line for each check, its complaints if any, and "lint: N passed, N failed".
+set -u
+LC_ALL=C.UTF-8
+export LC_ALL
+jobs=$(nproc 2>/dev/null || echo 2)
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+passed=0 failed=0
+
+tracked() { git -c safe.directory='*' ls-files --cached --others --exclude-standard -- "$@"; }
+
+check() {
+    name=$1
+    shift
+    case " $wanted " in *" $name "* | "  ") ;; *) return 0 ;; esac
+    start=$(date +%s)
+    if "$@" >"$out" 2>&1; then
+        passed=$((passed + 1))
+        echo "lint $name: ok ($(($(date +%s) - start)) s)"
+    else
+        failed=$((failed + 1))
+        echo "lint $name: FAILED"
+        sed 's/^/  /' "$out"
+    fi
+}
+
+layers() { tracked '*.c' '*.h' | xargs /usr/bin/python3 tests/lint/layers.py; }
+lengths() { tracked '*.c' '*.h' | xargs /usr/bin/python3 tests/lint/lengths.py; }
+format() { tracked '*.c' '*.h' | xargs clang-format --dry-run -Werror; }
+
+# tests/lint/cppcheck.txt says what is not reported, and why.
+cpp() {
+    # shellcheck disable=SC2086 # CPPFLAGS are words
+    tracked 'lib/*.c' 'cmd/*.c' | xargs cppcheck -j "$jobs" -q --std=c11 --enable=warning,performance,portability \
+        --inline-suppr --suppressions-list=tests/lint/cppcheck.txt --error-exitcode=1 -D_GNU_SOURCE -Ilib
+}
+
+tidy() {
+    # shellcheck disable=SC2086
+    tracked 'lib/*.c' 'cmd/*.c' | xargs -P "$jobs" -n 4 sh -c 'clang-tidy --quiet "$@" -- '"$CPPFLAGS"' -DDD_VERSION=\"lint\" 2>&1 |
+        grep -E "(warning|error):|^ " > "$0.$$"; s=$?; [ $s = 0 ] && cat "$0.$$"; rm -f "$0.$$"; [ $s != 0 ]' "$out"
+}
+
+shells() { { tracked '*.sh'; echo .ci/run; } | xargs shellcheck -x; }
+
+# Nothing may depend on, or tell of, the machine it was written on.
+paths() {
+    ! tracked | grep -v '^tests/lint/lint.sh$' |
+        xargs grep -nIE '/home/[a-z]|/root/|/work/|/tmp/dd|\.\./shared' /dev/null
+}
+
+schema() { /usr/bin/python3 tests/lint/schema.py; }
+
+[ -n "${DEPS:-}" ] || { echo "lint: run it as make lint" >&2; exit 2; }
+wanted="$*"
+check layers layers
+check lengths lengths
+check format format
+check paths paths
+check shell shells
+check schema schema
+check cppcheck cpp
+check clang-tidy tidy
+echo "lint: $passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" != 0 ]
