@@ -1,0 +1,10 @@
+#include "unit.h"
+
+Suite *suite_base(void);
+Suite *suite_period(void);
+
+int main(void)
+{
+    Suite *suites[] = {suite_base(), suite_period()};
+    return unit_run(suites, sizeof suites / sizeof *suites);
+}
