@@ -2,6 +2,7 @@
 # All checks of style and of suspicious code. Called by `make lint`, which sets DEPS and CPPFLAGS.
 #   sh tests/lint/lint.sh [CHECK...]     names of checks below; default: all
 # Prints a line for each check, its complaints if any, and "lint: N passed, N failed".
+# shellcheck disable=SC2317 # checks are called by name
 set -u
 LC_ALL=C.UTF-8
 export LC_ALL
@@ -29,20 +30,21 @@ check() {
 
 layers() { tracked '*.c' '*.h' | xargs /usr/bin/python3 tests/lint/layers.py; }
 lengths() { tracked '*.c' '*.h' | xargs /usr/bin/python3 tests/lint/lengths.py; }
-format() { tracked '*.c' '*.h' | xargs clang-format --dry-run -Werror; }
+
+# Names the files; `make format` mends them.
+format() {
+    ! tracked '*.c' '*.h' | xargs clang-format --dry-run -Werror 2>&1 |
+        sed -n 's/^\([^ ].*\):[0-9]*:[0-9]*: error: /\1: /p' | sort -u | grep .
+}
 
 # tests/lint/cppcheck.txt says what is not reported, and why.
 cpp() {
-    # shellcheck disable=SC2086 # CPPFLAGS are words
     tracked 'lib/*.c' 'cmd/*.c' | xargs cppcheck -j "$jobs" -q --std=c11 --enable=warning,performance,portability \
         --inline-suppr --suppressions-list=tests/lint/cppcheck.txt --error-exitcode=1 -D_GNU_SOURCE -Ilib
 }
 
-tidy() {
-    # shellcheck disable=SC2086
-    tracked 'lib/*.c' 'cmd/*.c' | xargs -P "$jobs" -n 4 sh -c 'clang-tidy --quiet "$@" -- '"$CPPFLAGS"' -DDD_VERSION=\"lint\" 2>&1 |
-        grep -E "(warning|error):|^ " > "$0.$$"; s=$?; [ $s = 0 ] && cat "$0.$$"; rm -f "$0.$$"; [ $s != 0 ]' "$out"
-}
+# One process a few files, each with its own output file, so that lines of parallel runs do not mix.
+tidy() { tracked 'lib/*.c' 'cmd/*.c' | xargs -P "$jobs" -n 3 sh tests/lint/tidy.sh; }
 
 shells() { { tracked '*.sh'; echo .ci/run; } | xargs shellcheck -x; }
 
