@@ -1,0 +1,45 @@
+#include "hot/resp.h"
+
+static void add_length(struct dd_buf *b, char mark, size_t n)
+{
+    dd_buf_add_u8(b, (uint8_t)mark);
+    dd_buf_add_i64(b, (int64_t)n);
+    dd_buf_add(b, "\r\n", 2);
+}
+
+void dd_resp_begin(struct dd_buf *b, unsigned args, const char *name)
+{
+    add_length(b, '*', args);
+    dd_resp_arg_str(b, name);
+}
+
+void dd_resp_arg(struct dd_buf *b, struct dd_slice arg)
+{
+    add_length(b, '$', arg.len);
+    dd_buf_add_slice(b, arg);
+    dd_buf_add(b, "\r\n", 2);
+}
+
+void dd_resp_arg_str(struct dd_buf *b, const char *arg)
+{
+    dd_resp_arg(b, dd_slice_str(arg));
+}
+
+void dd_resp_arg_i64(struct dd_buf *b, int64_t arg)
+{
+    uint8_t text[20], *p = text + sizeof text;
+    uint64_t u = arg < 0 ? 0 - (uint64_t)arg : (uint64_t)arg;
+    do {
+        *--p = (uint8_t)('0' + u % 10);
+    } while (u /= 10);
+    if (arg < 0) *--p = '-';
+    dd_resp_arg(b, dd_slice_of(p, (size_t)(text + sizeof text - p)));
+}
+
+void dd_resp_arg_pair(struct dd_buf *b, struct dd_slice head, struct dd_slice tail)
+{
+    add_length(b, '$', head.len + tail.len);
+    dd_buf_add_slice(b, head);
+    dd_buf_add_slice(b, tail);
+    dd_buf_add(b, "\r\n", 2);
+}
