@@ -1,18 +1,17 @@
 /* The store: filter sets by (period, scene, user), durable in RocksDB.
  *
  * Writes are merges of operands (lib/filter) through one writer thread: requests are committed in groups, one
- * WriteBatch and at most one fsync a group. Values are replaced (forget, rebuild, erase, quarantine) only on that
- * thread, which reads there.
- * Reads try memory first, on the caller's loop; what would block goes to a pool of threads.
- * A period of a scene is one contiguous range of keys: expiry drops whole files and sweeps the edges.
- * Families: default (filter sets), meta (store id, secret, scenes, quarantined blobs), history.
+ * WriteBatch and at most one fsync a group. Values are replaced (forget, rebuild, erase, quarantine) only on
+ * that thread, which reads there. Reads try memory first, on the caller's loop; what would block goes to a
+ * pool of threads. A period of a scene is one contiguous range of keys: expiry drops whole files and sweeps
+ * the edges. Families: default (filter sets), meta (store id, secret, scenes, quarantined blobs), history.
  *
- * Disk guard: below min_free_bytes of free space every write is DD_DISK_FULL, well before RocksDB's log would meet a
- * full disk (which aborts the process in Debian's build); reads go on.
+ * Disk guard: below min_free_bytes of free space every write is DD_DISK_FULL, well before RocksDB's log would
+ * meet a full disk (which aborts the process in Debian's build); reads go on.
  *
- * Threads: dd_store_read and dd_store_write may be called from any loop's thread; *_wait block and must not be called
- * on a loop. Callbacks run on the loop named in the request.
- * Ownership: request structs and the bytes they point to belong to the caller and must stay until done has run. */
+ * Threads: dd_store_read and dd_store_write may be called from any loop's thread; *_wait block and must not
+ * be called on a loop. Callbacks run on the loop named in the request. Ownership: request structs and the
+ * bytes they point to belong to the caller and must stay until done has run. */
 #ifndef DD_STORE_STORE_H
 #define DD_STORE_STORE_H
 
@@ -46,14 +45,17 @@ struct dd_store_options {
     unsigned batch_wait_us; /* how long the writer waits for more before it commits; 0: takes what is there */
 };
 
-/* Opens or creates. DD_LOCKED: another process has it open. DD_CORRUPT, DD_IO, DD_DISK_FULL, DD_NO_MEMORY.
- * The reason is logged (store.open_failed). The LOCK is held when this returns, so listeners may bind after it.
+/* Opens or creates. DD_LOCKED: another process (or this one) has it open. DD_UNSUPPORTED: written by a newer
+ * version. DD_INVALID: an option outside its bounds. DD_CORRUPT, DD_IO, DD_DISK_FULL, DD_NO_MEMORY. The
+ * reason is logged (store.open_failed). The LOCK is held when this returns, so listeners may bind after it.
  * The store begins as a new incarnation; see dd_store_resume. */
-enum dd_err dd_store_open(const struct dd_store_options *o, struct dd_stats *stats, struct dd_store **out) DD_MUST_USE;
+enum dd_err dd_store_open(const struct dd_store_options *o, struct dd_stats *stats,
+                          struct dd_store **out) DD_MUST_USE;
 
-/* Adopts the change table saved by the last clean stop if it has this incarnation and number (as another witness,
- * the hot tier, remembers them). true: adopted, cached sets of that incarnation are judged by their numbers again.
- * Once, after dd_store_open and before the first read or write; the file is gone afterwards in any case. */
+/* Adopts the change table saved by the last clean stop if it has this incarnation and number (as another
+ * witness, the hot tier, remembers them). true: adopted, cached sets of that incarnation are judged by their
+ * numbers again. Once, after dd_store_open and before the first read or write; the file is gone afterwards in
+ * any case. */
 bool dd_store_resume(struct dd_store *s, uint64_t incarnation, uint64_t number);
 
 /* Finishes queued writes, flushes, saves the change table if clean, closes. No request may be in flight. */
@@ -75,20 +77,23 @@ struct dd_store_read {
     void (*done)(void *arg);
     void *arg;
     /* out */
-    enum dd_err err;  /* of the whole read: DD_OK, DD_IO; per set see below */
-    uint64_t number;  /* dd_change_number before the read: what a cache fill must carry */
+    enum dd_err err; /* of the whole read: DD_OK; DD_IO when any set could not be read for another reason than
+                        DD_CORRUPT. The sets that are DD_OK are good in either case. */
+    uint64_t number; /* dd_change_number before the read: what a cache fill must carry */
     struct dd_store_set {
-        enum dd_err err;       /* DD_OK, DD_CORRUPT (block checksum), DD_IO */
-        struct dd_slice blob;  /* empty: nothing stored. Valid until dd_store_read_release. Not yet verified. */
-        void *pin;             /* the store's */
+        enum dd_err err; /* DD_OK, DD_CORRUPT (block checksum), DD_IO */
+        struct dd_slice
+            blob;  /* empty: nothing stored. Valid until dd_store_read_release. Not yet verified. */
+        void *pin; /* the store's */
     } set[DD_WINDOW_MAX];
     /* the store's */
     struct dd_store *store;
     struct dd_job job;
 };
 
-/* DD_OK: answered at once from memory, done does not run. DD_PENDING: done runs later on loop. DD_BUSY: pool full.
- * After DD_OK or done the caller calls dd_store_read_release when it no longer needs the blobs. */
+/* DD_OK: answered at once from memory, done does not run. DD_PENDING: done runs later on loop. DD_BUSY: pool
+ * full. DD_INVALID: scene or user not of 1..255 bytes, or n above DD_WINDOW_MAX. After DD_OK or done the
+ * caller calls dd_store_read_release when it no longer needs the blobs. */
 enum dd_err dd_store_read(struct dd_store *s, struct dd_store_read *r) DD_MUST_USE;
 void dd_store_read_release(struct dd_store_read *r);
 /* The same, blocking (wheel, tools, tests). loop and done are ignored. */
@@ -99,7 +104,8 @@ enum dd_err dd_store_read_wait(struct dd_store *s, struct dd_store_read *r) DD_M
 enum dd_store_op_kind {
     DD_STORE_MERGE,  /* operand is merged into the set */
     DD_STORE_UPDATE, /* update() runs on the writer thread with the current set and gives the new one */
-    DD_STORE_ERASE,  /* the set is deleted, and operands read before this commit are stripped (see read_number) */
+    DD_STORE_ERASE,  /* the set is deleted, and operands read before this commit are stripped (see
+                        read_number);  a quarantined blob of the set goes with it */
 };
 
 struct dd_store_op {
@@ -107,58 +113,80 @@ struct dd_store_op {
     struct dd_slice scene, user;
     struct dd_period period;
     struct dd_slice operand; /* DD_STORE_MERGE */
-    /* DD_STORE_UPDATE: appends the new value to out (nothing: the key is deleted). A result other than DD_OK leaves
-     * the value as it is and becomes `result`. Must not call the store. */
+    /* DD_STORE_UPDATE: appends the new value to out (nothing: the key is deleted). A result other than DD_OK
+     * leaves the value as it is and becomes `result`. Must not call the store. */
     enum dd_err (*update)(void *arg, struct dd_slice current, struct dd_buf *out);
     void *update_arg;
-    /* A merge of something that was read elsewhere (pending, an old key): dd_change_number before that read. If the
-     * user was erased by a later commit, the operand is stripped. UINT64_MAX: never stripped. */
+    /* A merge or update with something that was read elsewhere (pending, an old key, history):
+     * dd_change_number before that read. If this set was erased by a later commit, the op is stripped.
+     * UINT64_MAX: never stripped. */
     uint64_t read_number;
-    enum dd_err result; /* out: of this op, once the batch is DD_OK */
+    /* Out, once the batch is DD_OK. DD_OK; DD_INVALID: scene or user not of 1..255 bytes; DD_BUSY: so many
+     * sets were erased since read_number that it is no longer known whether this one was: nothing was done,
+     * read again. Of an update also what update() returned, DD_CORRUPT or DD_IO (the set could not be read).
+     */
+    enum dd_err result;
+    bool stripped; /* out: the set was erased after read_number; nothing was done and result is DD_OK */
 };
+
+struct dd_commit; /* the store's */
 
 struct dd_store_batch {
     struct dd_store_op *ops;
     unsigned n;
-    bool sync; /* fsync before done, whatever the options say */
+    bool sync;            /* fsync before done, whatever the options say */
     struct dd_loop *loop; /* where done runs; NULL: on the writer thread, which must not be kept waiting */
     void (*done)(void *arg);
     void *arg;
-    enum dd_err err;  /* out: DD_OK, DD_DISK_FULL, DD_IO, DD_SHUTDOWN. Not DD_OK: nothing of the batch is promised. */
-    uint64_t number;  /* out: the number of the commit */
-    struct dd_store_batch *next; /* the store's */
-    struct dd_task task;         /* the store's */
+    enum dd_err
+        err; /* out: DD_OK, DD_DISK_FULL, DD_IO, DD_SHUTDOWN. Not DD_OK: nothing of the batch is promised. */
+    uint64_t number; /* out: the number of the commit */
+    /* the store's */
+    struct dd_store_batch *next;
+    struct dd_task task;
+    enum dd_err (*call)(struct dd_commit *c, struct dd_store_batch *b);
+    void *arg_call;
 };
 
-/* DD_PENDING: done runs. DD_BUSY: too many batches wait. DD_DISK_FULL: guard on. When done runs with DD_OK the commit is in
- * the log (and synced if asked), its number published and the cells raised. */
+/* DD_PENDING: done runs. DD_BUSY: too many batches wait. DD_DISK_FULL: guard on. DD_SHUTDOWN. When done runs
+ * with DD_OK the commit is in the log (and synced if asked), its number published and the cells raised. Ops
+ * on one set take effect in the order of ops and of dd_store_write. A failed batch may have taken effect in
+ * part: its cells are raised too, and repeating it is safe, since merging twice changes nothing (except in
+ * counting sets). */
 enum dd_err dd_store_write(struct dd_store *s, struct dd_store_batch *b) DD_MUST_USE;
+/* The same, blocking: returns b->err. loop, done and arg are overwritten. */
 enum dd_err dd_store_write_wait(struct dd_store *s, struct dd_store_batch *b) DD_MUST_USE;
 
-/* A blob that failed verification: on the writer thread it is read again, and if it is still bad its bytes go to the
- * meta family (quarantine/<key>) and an empty set flagged damaged takes its place, so that the user's answers say
- * partial and new exposures are kept. Fire and forget, once per key however often it is called. */
-void dd_store_quarantine(struct dd_store *s, struct dd_slice scene, struct dd_slice user, struct dd_period period);
+/* A blob that failed verification: on the writer thread it is read again, and if it is still bad its bytes go
+ * to the meta family (quarantine/<key>) and an empty set flagged damaged takes its place, so that the user's
+ * answers say partial and new exposures are kept. Fire and forget, once per key however often it is called.
+ */
+void dd_store_quarantine(struct dd_store *s, struct dd_slice scene, struct dd_slice user,
+                         struct dd_period period);
 
 /* ---- scenes, expiry ---- */
 
-/* Records the period kind and window of a scene. DD_INVALID: the store already has data of this scene under another
- * kind (which cannot be changed: *existing says what it is). */
+/* Records the period kind and window of a scene. DD_INVALID: the store already has data of this scene under
+ * another kind (which cannot be changed: *existing says what it is). */
 enum dd_err dd_store_register_scene(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
                                     unsigned window, enum dd_period_kind *existing) DD_MUST_USE;
 
 /* Every scene that was ever registered, configured or not. */
-typedef void (*dd_store_scene_visit)(void *arg, struct dd_slice scene, enum dd_period_kind kind, unsigned window);
+typedef void (*dd_store_scene_visit)(void *arg, struct dd_slice scene, enum dd_period_kind kind,
+                                     unsigned window);
 void dd_store_each_scene(struct dd_store *s, dd_store_scene_visit visit, void *arg);
 
-/* Drops every period of the scene with an ordinal below first_kept: whole files, then the edges, then a compaction of what
- * is left. Blocks (call from a maintenance thread); the range delete itself passes through the writer thread. */
-enum dd_err dd_store_expire(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind, int32_t first_kept)
-    DD_MUST_USE;
+/* Drops every period of the scene with an ordinal below first_kept: whole files, then the edges, then a
+ * compaction of what is left. Keys of the history family that begin with the key of an expired set go too.
+ * Blocks (call from a maintenance thread); the range delete itself passes through the writer thread.
+ * DD_DISK_FULL, DD_IO, DD_SHUTDOWN: call again. */
+enum dd_err dd_store_expire(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
+                            int32_t first_kept) DD_MUST_USE;
 
-/* Visits every filter set in key order, from a snapshot, outside the block cache; return false from visit to stop. Blocks. */
-typedef bool (*dd_store_visit)(void *arg, struct dd_slice scene, struct dd_slice user, struct dd_period period,
-                               struct dd_slice blob);
+/* Visits every filter set in key order, from a snapshot, outside the block cache; return false from visit to
+ * stop. Blocks. */
+typedef bool (*dd_store_visit)(void *arg, struct dd_slice scene, struct dd_slice user,
+                               struct dd_period period, struct dd_slice blob);
 enum dd_err dd_store_each(struct dd_store *s, dd_store_visit visit, void *arg) DD_MUST_USE;
 
 /* ---- operations ---- */
@@ -167,8 +195,12 @@ enum dd_err dd_store_each(struct dd_store *s, dd_store_visit visit, void *arg) D
 enum dd_err dd_store_checkpoint(struct dd_store *s, const char *path) DD_MUST_USE;
 
 struct dd_store_status {
-    bool writable;            /* false: disk guard on, or writes fail */
-    enum dd_err last_error;   /* of the last commit; DD_OK when it went well */
+    /* false: disk guard on, or the last write failed. After a failed write RocksDB may refuse all others
+     * until the process is restarted; the writer tries once a second, and turns writable again when that
+     * succeeds. */
+    bool writable;
+    bool guard;             /* the disk guard is on */
+    enum dd_err last_error; /* of the last commit; DD_OK when it went well */
     uint64_t free_bytes, disk_bytes, keys_estimate;
     uint64_t commits, number, incarnation;
     unsigned write_queue, read_queue;

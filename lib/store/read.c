@@ -1,0 +1,139 @@
+/* Reading the periods of a window: one batched call, first from memory on the caller's loop, then, for the
+ * sets that would have touched the disk, once more on a thread of the pool.
+ *
+ * The number is loaded before the first look at RocksDB. For sets that are read again later it is merely
+ * older than need be. */
+#include "filter/filter.h"
+#include "store/store_impl.h"
+
+static const struct dd_clock system_clock;
+
+/* Arrays as RocksDB wants them. */
+struct lookup {
+    unsigned n, set[DD_WINDOW_MAX]; /* which set of the read */
+    const char *key[DD_WINDOW_MAX];
+    size_t key_len[DD_WINDOW_MAX];
+    rocksdb_pinnableslice_t *value[DD_WINDOW_MAX];
+    char *text[DD_WINDOW_MAX];
+};
+
+static void take_result(struct dd_store_set *set, rocksdb_pinnableslice_t *value, char *text)
+{
+    set->err = dd_rocks_take(text);
+    if (set->err != DD_OK && set->err != DD_PENDING && set->err != DD_CORRUPT) set->err = DD_IO;
+    set->pin = value;
+    set->blob = dd_slice_of(NULL, 0);
+    if (!value) return;
+    size_t len = 0;
+    const char *bytes = rocksdb_pinnableslice_value(value, &len);
+    set->blob = dd_slice_of(bytes, len);
+}
+
+/* Reads the sets that are still DD_PENDING. Returns how many still are. */
+static unsigned look(struct dd_store *s, struct dd_store_read *r, const struct dd_key *keys,
+                     const rocksdb_readoptions_t *options)
+{
+    struct lookup l;
+    l.n = 0;
+    for (unsigned i = 0; i < r->n; i++) {
+        if (r->set[i].err != DD_PENDING) continue;
+        l.set[l.n] = i;
+        l.key[l.n] = (const char *)keys[i].bytes;
+        l.key_len[l.n] = keys[i].len;
+        l.value[l.n] = NULL;
+        l.text[l.n++] = NULL;
+    }
+    if (l.n == 0) return 0;
+    rocksdb_batched_multi_get_cf(s->rocks.db, options, s->rocks.family[DD_FAMILY_SETS], l.n, l.key, l.key_len,
+                                 l.value, l.text, false);
+    unsigned pending = 0;
+    for (unsigned i = 0; i < l.n; i++) {
+        struct dd_store_set *set = &r->set[l.set[i]];
+        take_result(set, l.value[i], l.text[i]);
+        if (set->err == DD_PENDING) pending++;
+    }
+    return pending;
+}
+
+/* What the whole read comes to. */
+static void conclude(struct dd_store_read *r)
+{
+    r->err = DD_OK;
+    for (unsigned i = 0; i < r->n; i++)
+        if (r->set[i].err == DD_IO || r->set[i].err == DD_PENDING) r->set[i].err = r->err = DD_IO;
+}
+
+static enum dd_err begin(struct dd_store *s, struct dd_store_read *r, struct dd_key *keys)
+{
+    if (r->n > DD_WINDOW_MAX) return DD_INVALID;
+    r->store = s;
+    r->err = DD_OK;
+    for (unsigned i = 0; i < r->n; i++) {
+        enum dd_err err = dd_key_encode(&keys[i], r->periods[i], r->scene, r->user);
+        if (err != DD_OK) return err;
+        r->set[i] = (struct dd_store_set){.err = DD_PENDING};
+    }
+    r->number = dd_change_number(s->change); /* before the read */
+    return DD_OK;
+}
+
+static void look_blocking(struct dd_store *s, struct dd_store_read *r, const struct dd_key *keys)
+{
+    struct dd_mono start = dd_clock_mono(&system_clock);
+    look(s, r, keys, s->rocks.read);
+    conclude(r);
+    struct dd_mono end = dd_clock_mono(&system_clock);
+    dd_histogram_record(s->pool_time, (end.ns - start.ns) / 1000);
+}
+
+static void run_on_pool(void *arg)
+{
+    struct dd_store_read *r = arg;
+    struct dd_key keys[DD_WINDOW_MAX];
+    for (unsigned i = 0; i < r->n; i++)
+        if (dd_key_encode(&keys[i], r->periods[i], r->scene, r->user) != DD_OK)
+            keys[i].len = 0; /* was good before */
+    look_blocking(r->store, r, keys);
+}
+
+static void done_on_loop(void *arg)
+{
+    struct dd_store_read *r = arg;
+    r->done(r->arg);
+}
+
+enum dd_err dd_store_read(struct dd_store *s, struct dd_store_read *r)
+{
+    struct dd_key keys[DD_WINDOW_MAX];
+    enum dd_err err = begin(s, r, keys);
+    if (err != DD_OK) return err;
+    if (look(s, r, keys, s->rocks.read_memory) == 0) {
+        conclude(r);
+        dd_count(s->reads_memory, 1);
+        return DD_OK;
+    }
+    r->job = (struct dd_job){.run = run_on_pool, .done = done_on_loop, .arg = r, .loop = r->loop};
+    err = dd_pool_submit(s->pool, &r->job);
+    dd_count(err == DD_OK ? s->reads_pool : s->reads_busy, 1);
+    if (err == DD_OK) return DD_PENDING;
+    dd_store_read_release(r);
+    return err;
+}
+
+enum dd_err dd_store_read_wait(struct dd_store *s, struct dd_store_read *r)
+{
+    struct dd_key keys[DD_WINDOW_MAX];
+    enum dd_err err = begin(s, r, keys);
+    if (err != DD_OK) return err;
+    look_blocking(s, r, keys);
+    return r->err;
+}
+
+void dd_store_read_release(struct dd_store_read *r)
+{
+    for (unsigned i = 0; i < r->n; i++) {
+        if (r->set[i].pin) rocksdb_pinnableslice_destroy(r->set[i].pin);
+        r->set[i].pin = NULL;
+        r->set[i].blob = dd_slice_of(NULL, 0);
+    }
+}
