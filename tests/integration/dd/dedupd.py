@@ -1,0 +1,132 @@
+"""One dedupd process: started on ports the system chooses, known by its ready line; and its requests by name."""
+import os
+import re
+import signal
+
+from .client import Client
+from .process import Process
+from .wait import wait_until
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+BINARY = os.path.abspath(os.environ.get("DEDUPD") or os.path.join(ROOT, "build", "dedupd"))
+SANITIZED = "address" in BINARY or "undefined" in BINARY or "thread" in BINARY
+
+READY = re.compile(r"app\.ready.*\bhttp=(\S+).*\badmin=(\S+)")
+SANITIZER_REPORT = re.compile(r"ERROR: AddressSanitizer|ERROR: LeakSanitizer|runtime error:|WARNING: ThreadSanitizer")
+
+# What tests change from the defaults. Deadlines stay near the real ones: they are part of what is tested; a
+# sanitizer build gets more.
+SETTINGS = {
+    "http.listen": "127.0.0.1:0",
+    "admin.listen": "127.0.0.1:0",
+    "http.workers": "2",
+    "http.drain_delay_s": "0",
+    "http.deadline_ms": "2000" if SANITIZED else "1000",
+    "redis.timeout_ms": "1000" if SANITIZED else "500",
+    "redis.connect_timeout_ms": "1000" if SANITIZED else "300",
+    "redis.retry_max_ms": "200",
+    "store.block_cache_bytes": "8388608",
+    "store.write_buffer_bytes": "1048576",
+    "store.min_free_bytes": "0",
+    "store.change_cells": "65536",
+    "log.level": "debug",
+}
+
+
+class Dedupd(Process):
+    """settings: options by name, over SETTINGS; None as a value leaves that option to its default."""
+
+    def __init__(self, directory, name="dedupd", redis=None, data_dir=None, settings=None):
+        super().__init__(directory, name)
+        self.data_dir = data_dir or os.path.join(self.directory, name + "-data")
+        self.settings = dict(SETTINGS, data_dir=self.data_dir)
+        if redis is not None:
+            self.settings["redis.url"] = redis if isinstance(redis, str) else redis.url
+        self.settings.update(settings or {})
+        self.http = self.admin = None
+
+    def argv(self):
+        argv = [BINARY]
+        for key, value in self.settings.items():
+            if value is not None:
+                argv += ["--set", "%s=%s" % (key, value)]
+        return argv
+
+    def launch(self):
+        """Starts it without waiting for anything."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith("DEDUPD")}
+        self.spawn(self.argv(), env)
+        return self
+
+    def start(self, **settings):
+        """Starts it and returns when it is ready. Settings (a_b for a.b is not needed: pass a dict as `settings`)."""
+        self.settings.update(settings.get("settings") or {})
+        self.launch()
+        found = wait_until(self.ready_line, 30, "dedupd says that it is ready")
+        self.http, self.admin = Client(found.group(1)), Client(found.group(2))
+        return self
+
+    def ready_line(self):
+        found = READY.search(self.log())
+        if not found and not self.running():
+            raise SystemError("dedupd ended with %s:\n%s" % (self.child.returncode, self.log_tail()))
+        return found
+
+    def stop(self):
+        """A clean stop; fails unless the exit status is 0 and no sanitizer complained."""
+        if not self.running():
+            return
+        self.signal(signal.SIGTERM)
+        status = self.wait(60)
+        self.check_log()
+        assert status == 0, "exit status %d:\n%s" % (status, self.log_tail())
+
+    def check_log(self):
+        log = self.log()
+        found = SANITIZER_REPORT.search(log)
+        assert not found, log[found.start():found.start() + 4000]
+
+    def restart(self, settings=None):
+        self.stop()
+        return self.start(settings=settings)
+
+    # ---- requests; each returns the decoded body and fails on a status other than 200 unless told which
+
+    def call(self, path, body, status=200):
+        answer = self.http.post(path, body)
+        assert answer.status == status, "%s %s: %r" % (path, body, answer)
+        return answer.json
+
+    def exposed(self, user, items, status=200, **fields):
+        return self.call("/exposed", dict(fields, user=user, items=items), status)
+
+    def filter(self, user, candidates, status=200, **fields):
+        return self.call("/filter", dict(fields, user=user, candidates=candidates), status)
+
+    def delivered(self, user, items, status=200, **fields):
+        return self.call("/delivered", dict(fields, user=user, items=items), status)
+
+    def unseen(self, user, candidates, **fields):
+        """The items of an answer that must be full."""
+        answer = self.filter(user, candidates, **fields)
+        assert answer["history"] == "full", answer
+        return answer["items"]
+
+    def health(self):
+        return self.http.get("/health").json
+
+    def stats(self):
+        return self.http.get("/stats").json
+
+    def metrics(self):
+        """Name (with labels) to value."""
+        lines = self.http.get("/metrics").body.decode().split("\n")
+        pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+        return {name: float(value) for name, value in pairs}
+
+    def is_full(self):
+        """Whether a filter request is answered from all data just now."""
+        return self.filter("is-full-probe", ["x"])["history"] == "full"
+
+    def wait_full(self, seconds=10.0):
+        wait_until(self.is_full, seconds, "answers say full")
