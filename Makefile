@@ -27,7 +27,7 @@ DEPS_api    := base stats filter loop http dedup
 
 PACKAGES := libevent_core libevent_pthreads hiredis rocksdb jansson libxxhash
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -DDD_VERSION='"$(VERSION)"' -Ilib -Itests/unit -O2 -g -fno-omit-frame-pointer \
-  -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wformat=2 \
+  -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wformat=2 -Wno-format-zero-length \
   $(if $(WERROR),-Werror) $(if $(SANITIZER),-fsanitize=$(SANITIZER) $(if $(findstring undefined,$(SANITIZER)),-fno-sanitize-recover=all),-D_FORTIFY_SOURCE=2) \
   -fstack-protector-strong -pthread $(shell pkg-config --cflags $(PACKAGES)) $(CFLAGS)
 LDFLAGS_ALL := $(if $(SANITIZER),-fsanitize=$(SANITIZER)) -pthread -Wl,--as-needed $(LDFLAGS)
@@ -48,8 +48,8 @@ help: ## list all targets
 $(B)/dedupd: $(call objs,cmd/dedupd/*.c) $(ALL_OBJS)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
 
-$(B)/dedupctl: $(call objs,cmd/dedupctl/*.c) $(ALL_OBJS)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+$(B)/dedupctl: $(call objs,cmd/dedupctl/*.c) $(OBJS_base) $(OBJS_filter)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs libcurl) $(LIBS)
 
 $(B)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

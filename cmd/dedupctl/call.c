@@ -1,0 +1,36 @@
+#include "command.h"
+
+#include <stdio.h>
+
+int dd_ctl_call(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
+                const char *body, struct dd_reply *out)
+{
+    struct dd_client *client;
+    enum dd_err err = dd_client_create(base, ctl->token, ctl->timeout_s, &client);
+    if (err != DD_OK) {
+        fprintf(stderr, "dedupctl: %s: not an address of the form http://host:port or unix:///path\n", base);
+        return DD_CTL_USAGE;
+    }
+    err = dd_client_call(client, method, path, body, out);
+    if (err != DD_OK) {
+        fprintf(stderr, "dedupctl: no answer from %s: %s\n", base, dd_client_error(client));
+        dd_reply_reset(out);
+    }
+    dd_client_destroy(client);
+    return err == DD_OK ? DD_CTL_OK : DD_CTL_NO_ANSWER;
+}
+
+int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
+                const char *body)
+{
+    struct dd_reply reply;
+    int code = dd_ctl_call(ctl, base, method, path, body, &reply);
+    if (code != DD_CTL_OK) return code;
+    FILE *to = reply.status < 400 ? stdout : stderr;
+    if (reply.body.len && fwrite(reply.body.data, 1, reply.body.len, to) != reply.body.len)
+        code = DD_CTL_FAILED;
+    if (reply.body.len && reply.body.data[reply.body.len - 1] != '\n') fputc('\n', to);
+    if (reply.status >= 400) code = DD_CTL_FAILED;
+    dd_reply_reset(&reply);
+    return code;
+}

@@ -1,0 +1,39 @@
+/* A subcommand of dedupctl: one file a family, one row in the table of main.c.
+ *
+ * Exit codes, the same everywhere: 0 done, 1 the server said no or something is wrong, 2 wrong usage, 3 no
+ * answer. */
+#ifndef DD_CTL_COMMAND_H
+#define DD_CTL_COMMAND_H
+
+#include <stdbool.h>
+
+#include "client.h"
+
+enum dd_ctl_exit { DD_CTL_OK = 0, DD_CTL_FAILED = 1, DD_CTL_USAGE = 2, DD_CTL_NO_ANSWER = 3 };
+
+struct dd_ctl {
+    const char *admin, *data; /* base URLs */
+    const char *token;        /* NULL: none */
+    bool json;                /* print the answer as it came */
+    long timeout_s;
+    int argc; /* what follows the subcommand */
+    char **argv;
+};
+
+struct dd_ctl_command {
+    const char *name, *usage, *text;
+    int (*run)(const struct dd_ctl *ctl); /* returns the exit code */
+};
+
+/* Calls `base`path and prints a reason on standard error when no answer came. DD_CTL_OK: *out is an answer.
+ */
+int dd_ctl_call(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
+                const char *body, struct dd_reply *out);
+/* Calls and prints the body; DD_CTL_FAILED for a status of 400 and above. */
+int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
+                const char *body);
+
+int dd_ctl_health(const struct dd_ctl *ctl);
+int dd_ctl_stats(const struct dd_ctl *ctl);
+
+#endif

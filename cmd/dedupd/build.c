@@ -1,0 +1,95 @@
+#include "build.h"
+
+#include <string.h>
+
+#define WORKERS_MAX_BUFFER                                                                                   \
+    ((size_t)256 << 20) /* what all connections of a listener may hold above their first read */
+
+struct dd_scene dd_build_scene(const struct dd_scene_config *sc)
+{
+    struct dd_scene s = {.period = sc->period,
+                         .window = (unsigned)sc->window,
+                         .policy = sc->policy,
+                         .recent_max = (unsigned)sc->recent.max,
+                         .recent_ttl_ms = sc->recent.ttl_s * 1000,
+                         .cache_ttl_ms = sc->cache.ttl_s * 1000};
+    strncpy(s.name, sc->name, DD_SCENE_NAME_MAX); /* configuration has bounded it; s.name ends in NUL */
+    return s;
+}
+
+static enum dd_store_compression compression(enum dd_config_compression c)
+{
+    if (c == DD_CONFIG_COMPRESSION_LZ4) return DD_STORE_LZ4;
+    return c == DD_CONFIG_COMPRESSION_ZSTD ? DD_STORE_ZSTD : DD_STORE_RAW;
+}
+
+struct dd_store_options dd_build_store(const struct dd_config *c)
+{
+    unsigned longest = 1;
+    for (size_t i = 0; i < c->scene_count; i++)
+        if (c->scenes[i].window > longest) longest = (unsigned)c->scenes[i].window;
+    return (struct dd_store_options){.path = c->data_dir,
+                                     .sync = c->store.durability == DD_CONFIG_DURABILITY_SYNC,
+                                     .block_cache_bytes = (uint64_t)c->store.block_cache_bytes,
+                                     .write_buffer_bytes = (uint64_t)c->store.write_buffer_bytes,
+                                     .min_free_bytes = (uint64_t)c->store.min_free_bytes,
+                                     .max_open_files = (int)c->store.max_open_files,
+                                     .compression = compression(c->store.compression),
+                                     .pool_threads = (unsigned)c->store.pool_threads,
+                                     .pool_queue = (unsigned)c->store.pool_queue,
+                                     .change_cells = (uint32_t)c->store.change_cells,
+                                     .change_tables = longest + 1,
+                                     .batch_max = (unsigned)c->store.batch_max,
+                                     .batch_wait_us = (unsigned)c->store.batch_wait_us};
+}
+
+static const char *text_or_null(const char *s)
+{
+    return *s ? s : NULL;
+}
+
+struct dd_hot_options dd_build_hot(const struct dd_config *c, const char *store_id)
+{
+    const struct dd_redis_url *r = &c->redis.server;
+    int64_t recent_ttl_s = 1;
+    for (size_t i = 0; i < c->scene_count; i++)
+        if (c->scenes[i].recent.ttl_s > recent_ttl_s) recent_ttl_s = c->scenes[i].recent.ttl_s;
+    return (struct dd_hot_options){.host = text_or_null(r->host),
+                                   .path = text_or_null(r->path),
+                                   .user = text_or_null(r->user),
+                                   .password = text_or_null(r->password),
+                                   .port = r->port,
+                                   .db = r->db,
+                                   .connect_timeout_ms = (int)c->redis.connect_timeout_ms,
+                                   .timeout_ms = (int)c->redis.timeout_ms,
+                                   .retry_max_ms = (int)c->redis.retry_max_ms,
+                                   .max_inflight = (unsigned)c->redis.max_inflight,
+                                   .max_output_bytes = (size_t)c->redis.max_output_bytes,
+                                   .memory_max_bytes = (size_t)c->memory.max_bytes,
+                                   .store_id = store_id,
+                                   .recent_ttl_ms_max = recent_ttl_s * 1000};
+}
+
+struct dd_dedup_options dd_build_dedup(const struct dd_config *c)
+{
+    return (struct dd_dedup_options){.deadline_ms = c->http.deadline_ms,
+                                     .max_future_ms = c->ingest.max_future_s * 1000,
+                                     .store_sync = c->store.durability == DD_CONFIG_DURABILITY_SYNC};
+}
+
+struct dd_http_options dd_build_http(const struct dd_config *c, const char *name)
+{
+    struct dd_http_options o;
+    dd_http_options_init(&o);
+    o.name = name;
+    o.max_connections = (unsigned)c->http.max_connections;
+    o.max_inflight = (unsigned)c->http.max_inflight;
+    o.max_body_bytes = (size_t)c->http.max_body_bytes;
+    o.max_head_bytes = (size_t)c->http.max_head_bytes;
+    o.max_buffered_bytes = WORKERS_MAX_BUFFER;
+    o.head_timeout_ms = (int)c->http.head_timeout_ms;
+    o.body_timeout_ms = (int)c->http.body_timeout_ms;
+    o.write_timeout_ms = (int)c->http.write_timeout_ms;
+    o.idle_timeout_ms = (int)c->http.idle_timeout_s * 1000;
+    return o;
+}
