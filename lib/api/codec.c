@@ -22,6 +22,12 @@ static bool read_body(struct dd_reader *r, unsigned shape, struct dd_fields *out
     return dd_fields_read(r, shape, out) && (dd_json_finish(&r->json) || dd_reader_fail_json(r));
 }
 
+/* An empty list may never have needed memory. */
+static struct dd_item *items_of(const struct dd_reader *r, const struct dd_fields *f)
+{
+    return r->items ? r->items + f->items_first : NULL;
+}
+
 static enum dd_err verdict(const struct dd_reader *r, bool good)
 {
     if (good) return DD_OK;
@@ -32,11 +38,8 @@ static enum dd_err verdict(const struct dd_reader *r, bool good)
 
 static void put_event(const struct dd_reader *r, const struct dd_fields *f, struct dd_exposed_event *out)
 {
-    *out = (struct dd_exposed_event){.scene = f->scene,
-                                     .user = f->user,
-                                     .items = r->items + f->items_first,
-                                     .n = f->items_n,
-                                     .ts_ms = f->ts_ms};
+    *out = (struct dd_exposed_event){
+        .scene = f->scene, .user = f->user, .items = items_of(r, f), .n = f->items_n, .ts_ms = f->ts_ms};
 }
 
 static bool put_events(struct dd_reader *r, const struct dd_fields *events, unsigned n,
@@ -63,12 +66,14 @@ static bool read_exposed(struct dd_reader *r, struct dd_exposed_call *out)
 }
 
 enum dd_err dd_codec_exposed(const struct dd_codec *c, struct dd_slice body, struct dd_arena *arena,
-                             struct dd_exposed_call *out, struct dd_api_error *err)
+                             struct dd_exposed_call *out, bool *batch, struct dd_api_error *err)
 {
     struct dd_reader r;
     dd_reader_init(&r, c, body, arena, err);
     *out = (struct dd_exposed_call){.arena = arena};
-    return verdict(&r, read_exposed(&r, out));
+    bool good = read_exposed(&r, out);
+    *batch = r.events_n > 0;
+    return verdict(&r, good);
 }
 
 /* ---- filter ---- */
@@ -108,7 +113,7 @@ enum dd_err dd_codec_filter(const struct dd_codec *c, struct dd_slice body, stru
     if (!good) return verdict(&r, false);
     *out = (struct dd_filter_call){.scene = f.scene,
                                    .user = f.user,
-                                   .items = r.items + f.items_first,
+                                   .items = items_of(&r, &f),
                                    .n = f.items_n,
                                    .limit = f.limit,
                                    .window = f.window,
@@ -131,6 +136,6 @@ enum dd_err dd_codec_delivered(const struct dd_codec *c, struct dd_slice body, s
     bool good = read_body(&r, DELIVERED, &f) && dd_fields_require(&r, &f, BIT(USER) | BIT(ITEMS));
     if (!good) return verdict(&r, false);
     *out = (struct dd_delivered_call){
-        .scene = f.scene, .user = f.user, .items = r.items + f.items_first, .n = f.items_n, .arena = arena};
+        .scene = f.scene, .user = f.user, .items = items_of(&r, &f), .n = f.items_n, .arena = arena};
     return DD_OK;
 }

@@ -26,7 +26,7 @@ struct dd_codec {
 /* What was wrong, ready for the answer. */
 struct dd_api_error {
     int status;       /* 400 to 599 */
-    const char *code; /* static: see dd_api_codes in openapi.yaml */
+    const char *code; /* static; proto/openapi.yaml lists them */
     char field[96];   /* path such as `events[2].items[3]`; "" when it is about no field. Cut at a character's
                          end */
     char message[256];
@@ -36,7 +36,7 @@ struct dd_api_error {
  * "no_memory" (503) are what reading gives. DD_OK: the "in" part of *out is filled but for done, finished and
  * arg. DD_INVALID, DD_NO_MEMORY: *err is filled, *out is not to be used. */
 enum dd_err dd_codec_exposed(const struct dd_codec *c, struct dd_slice body, struct dd_arena *arena,
-                             struct dd_exposed_call *out, struct dd_api_error *err) DD_MUST_USE;
+                             struct dd_exposed_call *out, bool *batch, struct dd_api_error *err) DD_MUST_USE;
 enum dd_err dd_codec_filter(const struct dd_codec *c, struct dd_slice body, struct dd_arena *arena,
                             struct dd_filter_call *out, struct dd_api_error *err) DD_MUST_USE;
 enum dd_err dd_codec_delivered(const struct dd_codec *c, struct dd_slice body, struct dd_arena *arena,

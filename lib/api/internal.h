@@ -1,0 +1,105 @@
+/* What the files of lib/api share. */
+#ifndef DD_API_INTERNAL_H
+#define DD_API_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "api/api.h"
+#include "api/codec.h"
+
+#define DD_API_JSON "application/json"
+
+/* Endpoints that are counted by name; the rest (unknown paths) is "other". */
+enum dd_endpoint {
+    DD_ENDPOINT_EXPOSED,
+    DD_ENDPOINT_FILTER,
+    DD_ENDPOINT_DELIVERED,
+    DD_ENDPOINT_HEALTH,
+    DD_ENDPOINT_STATS,
+    DD_ENDPOINT_METRICS,
+    DD_ENDPOINT_OTHER,
+    DD_ENDPOINT_COUNT
+};
+
+enum dd_status_class { DD_CLASS_2XX, DD_CLASS_4XX, DD_CLASS_5XX, DD_CLASS_COUNT };
+
+struct dd_api_metric {
+    struct dd_counter *requests;
+    struct dd_histogram *seconds;
+};
+
+struct dd_api {
+    struct dd_api_options options;
+    struct dd_codec codec;
+    struct dd_mono started;
+    _Atomic bool draining;
+    _Atomic unsigned inflight;
+    struct dd_api_metric metrics[DD_ENDPOINT_COUNT][DD_CLASS_COUNT];
+};
+
+/* Where a reply goes, and what it is counted under. */
+struct dd_api_origin {
+    struct dd_api *api;
+    struct dd_http_request *req;
+    enum dd_endpoint endpoint;
+    struct dd_mono start;
+};
+
+/* One request of POST /exposed, /filter or /delivered. */
+struct dd_api_call {
+    struct dd_api_call *next; /* of the free list */
+    struct dd_api_loop *al;
+    struct dd_api_origin origin; /* its request is gone after the answer */
+    bool batch;                  /* /exposed: the body had "events" */
+    struct dd_arena arena;
+    union {
+        struct dd_exposed_call exposed;
+        struct dd_filter_call filter;
+        struct dd_delivered_call delivered;
+    } u;
+};
+
+struct dd_api_loop {
+    struct dd_api *api;
+    struct dd_dedup_loop *dl;
+    enum dd_api_listener listener;
+    struct dd_api_call *free;
+    unsigned free_n;
+};
+
+/* ---- api.c: calls ---- */
+
+/* An empty call for the request, counted as in flight; NULL: no memory. */
+struct dd_api_call *dd_api_call_take(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_call_release(struct dd_api_call *c);
+
+/* ---- answer.c: every reply goes through one of these ---- */
+
+void dd_api_answer(const struct dd_api_origin *o, unsigned status, const char *content_type,
+                   struct dd_slice body);
+/* The same, from a buffer that may have run out of memory (then 503). */
+void dd_api_answer_buf(const struct dd_api_origin *o, unsigned status, const char *content_type,
+                       const struct dd_buf *body);
+/* {"error":{"code","field"?,"message"}}; 429 and 503 get Retry-After, in seconds, when retry_s is not 0. */
+void dd_api_answer_error(const struct dd_api_origin *o, const struct dd_api_error *e, unsigned retry_s);
+/* The answer for a call that failed as a whole. */
+void dd_api_answer_err(const struct dd_api_origin *o, enum dd_err err);
+void dd_api_answer_fail(const struct dd_api_origin *o, unsigned status, const char *code, const char *field,
+                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* ---- the endpoints ---- */
+
+void dd_api_exposed(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_filter(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_delivered(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_health(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_health_live(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_health_ready(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_stats(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_metrics(struct dd_api_loop *al, const struct dd_api_origin *o);
+
+const char *dd_api_endpoint_name(enum dd_endpoint e);
+const char *dd_api_class_name(enum dd_status_class c);
+int64_t dd_api_uptime_s(const struct dd_api *a);
+
+#endif

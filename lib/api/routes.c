@@ -1,0 +1,123 @@
+/* From path and method to the endpoint. Paths are compared as they were sent: the few there are need no
+ * decoding, and an encoded form of one is a 404 like any other unknown path. */
+#include <strings.h>
+
+#include "api/internal.h"
+
+struct route {
+    const char *path;
+    enum dd_http_method method; /* GET stands for HEAD too */
+    unsigned listeners;         /* of enum dd_api_listener */
+    enum dd_endpoint endpoint;
+    void (*run)(struct dd_api_loop *al, const struct dd_api_origin *o);
+};
+
+#define BOTH (DD_API_DATA | DD_API_ADMIN)
+
+static const struct route routes[] = {
+    {"/filter", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_FILTER, dd_api_filter},
+    {"/exposed", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_EXPOSED, dd_api_exposed},
+    {"/delivered", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_DELIVERED, dd_api_delivered},
+    {"/health", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health},
+    {"/health/live", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_live},
+    {"/health/ready", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_ready},
+    {"/stats", DD_HTTP_GET, BOTH, DD_ENDPOINT_STATS, dd_api_stats},
+    {"/metrics", DD_HTTP_GET, BOTH, DD_ENDPOINT_METRICS, dd_api_metrics},
+};
+
+#define ROUTES (sizeof routes / sizeof *routes)
+
+static bool path_matches(const struct route *r, const struct dd_api_loop *al, struct dd_slice path)
+{
+    return (r->listeners & al->listener) && dd_slice_eq(path, dd_slice_str(r->path));
+}
+
+static bool method_matches(const struct route *r, enum dd_http_method method)
+{
+    return r->method == method || (r->method == DD_HTTP_GET && method == DD_HTTP_HEAD);
+}
+
+/* NULL: none; *other is then a route of that path for another method, if there is one. */
+static const struct route *find(const struct dd_api_loop *al, const struct dd_http_request *req,
+                                const struct route **other)
+{
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (!path_matches(&routes[i], al, req->path)) continue;
+        if (method_matches(&routes[i], req->method)) return &routes[i];
+        *other = &routes[i];
+    }
+    return NULL;
+}
+
+static void answer_no_route(struct dd_api_origin *o, const struct route *other)
+{
+    if (!other) {
+        dd_api_answer_fail(o, 404, "not_found", NULL, "there is no such path on this listener");
+        return;
+    }
+    const char *allow = other->method == DD_HTTP_GET ? "GET, HEAD" : "POST";
+    o->endpoint = other->endpoint;
+    dd_http_reply_header(o->req, "Allow", dd_slice_str(allow));
+    dd_api_answer_fail(o, 405, "method_not_allowed", NULL, "%s takes %s", other->path, allow);
+}
+
+/* ---- content type ---- */
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* What stands before the separator, without blanks around it; takes it off *rest. */
+static struct dd_slice take_part(struct dd_slice *rest, uint8_t separator)
+{
+    const uint8_t *end = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
+    struct dd_slice part = {rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len};
+    size_t taken = part.len + (end ? 1 : 0);
+    *rest = dd_slice_of(rest->ptr + taken, rest->len - taken);
+    while (part.len && is_blank(part.ptr[0])) {
+        part.ptr++;
+        part.len--;
+    }
+    while (part.len && is_blank(part.ptr[part.len - 1]))
+        part.len--;
+    return part;
+}
+
+static bool is_word(struct dd_slice text, const char *word)
+{
+    return text.len == strlen(word) && strncasecmp((const char *)text.ptr, word, text.len) == 0;
+}
+
+/* Absent, or application/json with any parameters, of which a charset must be UTF-8. */
+static bool is_json(struct dd_slice type)
+{
+    if (!type.ptr) return true;
+    if (!is_word(take_part(&type, ';'), "application/json")) return false;
+    while (type.len) {
+        struct dd_slice value = take_part(&type, ';'), name = take_part(&value, '=');
+        if (!is_word(name, "charset")) continue;
+        if (!is_word(value, "utf-8") && !is_word(value, "\"utf-8\"")) return false;
+    }
+    return true;
+}
+
+void dd_api_handle(void *ctx, struct dd_http_request *req)
+{
+    struct dd_api_loop *al = ctx;
+    struct dd_api_origin o = {.api = al->api,
+                              .req = req,
+                              .endpoint = DD_ENDPOINT_OTHER,
+                              .start = dd_clock_mono(al->api->options.clock)};
+    const struct route *other = NULL, *r = find(al, req, &other);
+    if (!r) {
+        answer_no_route(&o, other);
+        return;
+    }
+    o.endpoint = r->endpoint;
+    if (r->method == DD_HTTP_POST && !is_json(dd_http_request_header(req, "content-type"))) {
+        dd_api_answer_fail(&o, 415, "unsupported_media_type", NULL, "send application/json in UTF-8");
+        return;
+    }
+    r->run(al, &o);
+}
