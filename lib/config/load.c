@@ -18,6 +18,8 @@ static void set_named(struct dd_config *cfg, const char *name, const char *value
         dd_option_assign(&to, opt, dd_value_read(opt, value), report);
     else if (!strncmp(name, SCENES, strlen(SCENES)))
         dd_scene_set(cfg, name + strlen(SCENES), value, report);
+    else if (!strcmp(name, "scenes") || dd_option_is_section(to.table, dd_slice_str(name)))
+        dd_report_add(report, "", name, "is a section; write %s.<option>=value", name);
     else
         dd_option_unknown(&to, name, report);
 }

@@ -57,14 +57,14 @@ struct dd_scene_config *dd_scene_make(struct dd_config *cfg, struct dd_slice nam
     return append(cfg, name, report);
 }
 
-/* The field that ends name, after at least one byte and a dot; NULL: none. */
+/* The field that ends name, after a dot; NULL: none. */
 static const struct dd_option *find_field(const char *name)
 {
     size_t n = strlen(name);
     for (size_t i = 0; i < dd_scene_table.count; i++) {
         const char *field = dd_scene_table.rows[i].name;
         size_t m = strlen(field);
-        if (n > m + 1 && name[n - m - 1] == '.' && !strcmp(name + n - m, field))
+        if (n > m && name[n - m - 1] == '.' && !strcmp(name + n - m, field))
             return &dd_scene_table.rows[i];
     }
     return NULL;
