@@ -58,19 +58,21 @@ class Dedupd(Process):
         self.spawn(self.argv(), env)
         return self
 
-    def start(self, **settings):
-        """Starts it and returns when it is ready. Settings (a_b for a.b is not needed: pass a dict as `settings`)."""
-        self.settings.update(settings.get("settings") or {})
+    def start(self, settings=None):
+        """Starts it, with more settings if given, and returns when it is ready."""
+        self.settings.update(settings or {})
         self.launch()
-        found = wait_until(self.ready_line, 30, "dedupd says that it is ready")
-        self.http, self.admin = Client(found.group(1)), Client(found.group(2))
+        wait_until(self.is_ready, 30, "dedupd says that it is ready")
         return self
 
-    def ready_line(self):
+    def is_ready(self):
+        """Whether it is ready; then its clients are there. An error when it ended instead."""
         found = READY.search(self.log())
         if not found and not self.running():
             raise SystemError("dedupd ended with %s:\n%s" % (self.child.returncode, self.log_tail()))
-        return found
+        if found:
+            self.http, self.admin = Client(found.group(1)), Client(found.group(2))
+        return found is not None
 
     def stop(self):
         """A clean stop; fails unless the exit status is 0 and no sanitizer complained."""
