@@ -1,0 +1,11 @@
+#include "unit.h"
+
+Suite *suite_calls(void);
+Suite *suite_model(void);
+Suite *suite_pieces(void);
+
+int main(void)
+{
+    Suite *suites[] = {suite_pieces(), suite_calls(), suite_model()};
+    return unit_run(suites, sizeof suites / sizeof *suites);
+}

@@ -1,0 +1,63 @@
+/* A whole dedupd without HTTP, in one thread: real store, hot tier embedded or on a real Redis, manual clock.
+ * The calls below run the loop until the call is finished, and fail the test when that takes longer than 30
+ * s. */
+#ifndef DD_TESTS_DEDUP_WORLD_H
+#define DD_TESTS_DEDUP_WORLD_H
+
+#include <sys/types.h>
+
+#include "dedup/dedup.h"
+#include "unit.h"
+
+#define WORLD_START_MS 1790000000000LL /* 2026-09-21T13:33:20Z */
+
+struct world {
+    char *dir;
+    pid_t redis; /* 0: embedded */
+    struct dd_clock clock;
+    struct dd_scene scene[8];
+    unsigned scene_n;
+    struct dd_dedup_options options;
+    struct dd_scenes *scenes;
+    struct dd_stats *stats;
+    struct dd_store *store;
+    struct dd_hot *hot;
+    struct dd_dedup *dedup;
+    struct dd_loop *loop;
+    struct dd_dedup_loop *dl;
+};
+
+/* Two scenes: "default" and "push", monthly, window 3. */
+void world_init(struct world *w, bool with_redis);
+void world_free(struct world *w);
+
+/* Opens what is in dir, closes it (clean: as after SIGTERM, with the witness; else as after a crash). */
+void world_open(struct world *w);
+void world_close(struct world *w, bool clean);
+
+void world_redis_start(struct world *w);
+void world_redis_kill(struct world *w);
+/* Runs one command on the world's Redis by redis-cli; returns the exit status. */
+int world_redis_cli(struct world *w, const char *command);
+/* Turns the loop until the hot tier is up, or down. */
+void world_wait_hot(struct world *w, bool up);
+
+/* Item ids are "i<number>". Returns the error of the call (or that of the event). */
+enum dd_err world_exposed(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                          int64_t ts_ms);
+
+struct world_answer {
+    enum dd_err err;
+    bool partial;
+    unsigned n, filtered;
+    int item[4096];
+    uint8_t reason[4096]; /* per candidate */
+};
+
+void world_filter(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                  unsigned limit, enum dd_claim claim, bool explain, struct world_answer *out);
+
+/* Turns the loop once; for tests that start calls themselves. */
+void world_turn(struct world *w);
+
+#endif
