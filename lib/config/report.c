@@ -8,7 +8,7 @@
 void dd_report_quote(struct dd_buf *out, const char *text)
 {
     size_t n = 0;
-    for (; text[n] && n < QUOTE_MAX; n++)
+    for (; n < QUOTE_MAX && text[n]; n++)
         dd_buf_add_u8(out, (uint8_t)text[n] < 0x20 || text[n] == 0x7f ? '?' : (uint8_t)text[n]);
     if (text[n]) dd_buf_add_str(out, "...");
 }

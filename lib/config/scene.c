@@ -64,8 +64,7 @@ static const struct dd_option *find_field(const char *name)
     for (size_t i = 0; i < dd_scene_table.count; i++) {
         const char *field = dd_scene_table.rows[i].name;
         size_t m = strlen(field);
-        if (n > m && name[n - m - 1] == '.' && !strcmp(name + n - m, field))
-            return &dd_scene_table.rows[i];
+        if (n > m && name[n - m - 1] == '.' && !strcmp(name + n - m, field)) return &dd_scene_table.rows[i];
     }
     return NULL;
 }

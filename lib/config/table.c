@@ -103,7 +103,7 @@ static bool check_listen(const char *text, char *why, size_t why_size)
 
 static bool check_redis(const char *text, char *why, size_t why_size)
 {
-    struct dd_redis_url url;
+    struct dd_redis_url url = {0};
     bool ok = dd_redis_url_parse(dd_slice_str(text), &url, why, why_size) == DD_OK;
     explicit_bzero(&url, sizeof url);
     return ok;

@@ -82,7 +82,7 @@ static const char *judge_number(const struct dd_option *opt, double v)
     return NULL;
 }
 
-static const char *assign_number(const struct dd_option *opt, char *field, struct dd_value v)
+static const char *assign_number(const struct dd_option *opt, void *field, struct dd_value v)
 {
     if (v.kind != DD_VALUE_NUMBER)
         return opt->type == DD_OPTION_INT ? "is not an integer" : "is not a number";
@@ -95,7 +95,7 @@ static const char *assign_number(const struct dd_option *opt, char *field, struc
     return NULL;
 }
 
-static const char *assign_choice(const struct dd_option *opt, char *field, struct dd_value v)
+static const char *assign_choice(const struct dd_option *opt, void *field, struct dd_value v)
 {
     if (v.kind != DD_VALUE_STRING) return "is not a string";
     for (const struct dd_choice *c = opt->choices; c->name; c++) {
@@ -122,7 +122,7 @@ static bool is_utf8(const char *text)
 }
 
 /* why: room for a sentence of the row's own check. */
-static const char *assign_text(const struct dd_option *opt, char *field, struct dd_value v, char *why,
+static const char *assign_text(const struct dd_option *opt, void *field, struct dd_value v, char *why,
                                size_t why_size, struct dd_report *report)
 {
     if (v.kind != DD_VALUE_STRING) return "is not a string";
@@ -136,7 +136,7 @@ static const char *assign_text(const struct dd_option *opt, char *field, struct 
         dd_report_raise(report, DD_NO_MEMORY);
         return NULL;
     }
-    char **text = (char **)field;
+    char **text = field;
     if (*text) explicit_bzero(*text, strlen(*text));
     free(*text);
     *text = copy; /* the struct's from here */
@@ -146,7 +146,8 @@ static const char *assign_text(const struct dd_option *opt, char *field, struct 
 void dd_option_assign(const struct dd_target *to, const struct dd_option *opt, struct dd_value v,
                       struct dd_report *report)
 {
-    char *field = (char *)to->base + opt->offset, why[256];
+    void *field = (char *)to->base + opt->offset;
+    char why[256];
     const char *wrong = NULL;
     switch (opt->type) {
     case DD_OPTION_INT:
