@@ -6,7 +6,9 @@ const struct dd_filter_ops *dd_filter_ops_of(unsigned kind)
 {
     static const struct dd_filter_ops *const table[] = {
         [DD_FILTER_BLOOM] = &dd_filter_bloom_ops,
-
+        [DD_FILTER_COUNTING] = &dd_filter_counting_ops,
+        [DD_FILTER_CUCKOO] = &dd_filter_cuckoo_ops,
+        [DD_FILTER_COMPACT] = &dd_filter_compact_ops,
     };
     return kind < sizeof table / sizeof *table ? table[kind] : NULL;
 }

@@ -25,7 +25,7 @@ unsigned test_scale(void);
 /* A policy of the kind with everything else at its default. */
 struct dd_filter_policy policy_of(enum dd_filter_kind kind);
 #define KINDS_FROM DD_FILTER_BLOOM
-#define KINDS_TO   DD_FILTER_BLOOM
+#define KINDS_TO   DD_FILTER_COMPACT
 
 /* set := merge(set, operand(fps)) */
 void set_add(struct dd_buf *set, const struct dd_filter_policy *p, uint32_t hint, const uint32_t *fps,
