@@ -43,7 +43,7 @@ class World:
         wait_until(filled, 10, "the cache is filled")
 
     def wait_up(self):
-        wait_until(lambda: self.it.health()["redis"]["up"], 15, "Redis is up again")
+        wait_until(lambda: self.it.redis_up(), 15, "Redis is up again")
 
 
 @pytest.fixture

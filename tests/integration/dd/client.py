@@ -91,9 +91,12 @@ class Client:
 
 
 def body_of(case):
-    """The body of a case in a JSON table: "body" (text, or JSON to be dumped) or "body_base64"; None without either."""
+    """The body of a case in a JSON table: "body" (text, or JSON to be dumped), "body_base64", or "body_parts" ([text,
+    how often] in a row); None without any."""
     if "body_base64" in case:
         return base64.b64decode(case["body_base64"])
+    if "body_parts" in case:
+        return "".join(text * times for text, times in case["body_parts"]).encode()
     body = case.get("body")
     if body is None:
         return None

@@ -117,6 +117,10 @@ class Dedupd(Process):
     def health(self):
         return self.http.get("/health").json
 
+    def redis_up(self):
+        """Whether /health says that every connection to Redis answers."""
+        return self.health()["components"]["redis"]["status"] == "ok"
+
     def stats(self):
         return self.http.get("/stats").json
 
