@@ -22,7 +22,7 @@ static const char help[] =
     "\n"
     "  --config FILE      read options from a JSON file\n"
     "  --set NAME=VALUE   set one option, such as http.listen=127.0.0.1:0 (repeatable; wins over all else)\n"
-    "  --check-config     read all options, report every error, and exit: 0 when there is none, else 1\n"
+    "  --check-config     read all options, report every error, and exit: 0 when there is none\n"
     "  --print-config     print the options in effect as JSON, passwords masked, and exit\n"
     "  --print-reference  print the reference of all options in Markdown, and exit\n"
     "  -h, --help         print this, and exit\n"

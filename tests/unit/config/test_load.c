@@ -94,7 +94,7 @@ START_TEST(name_lengths)
     snprintf(set, sizeof set, "scenes.%.65s.window=2", name);
     expect_set_error(set, "not a name");
     snprintf(set, sizeof set, "scenes.%.65s.windo=2", name);
-    expect_set_error(set, "unknown option");
+    expect_set_error(set, "unknown option; write scenes.<scene>.<option>");
 }
 END_TEST
 

@@ -85,13 +85,20 @@ END_TEST
 
 START_TEST(values)
 {
-    const char *sets[] = {"http.workers=9", "scenes.x.fpr=0.002", "wheel.paused=true",
-                          "redis.url=redis://u:sesame@h", NULL};
+    const char *sets[] = {"http.workers=9",
+                          "scenes.x.fpr=0.002",
+                          "scenes.y.fpr=0.0123456789",
+                          "scenes.z.fpr=0.05",
+                          "wheel.paused=true",
+                          "redis.url=redis://u:sesame@h",
+                          NULL};
     struct loaded l = load_all(NULL, NULL, sets);
     ck_assert_ok(l.err);
     char *text = printed(l.cfg);
     ck_assert_contains(text, "\"workers\": 9,\n");
     ck_assert_contains(text, "\"fpr\": 0.002,\n");
+    ck_assert_contains(text, "\"fpr\": 0.0123456789,\n");
+    ck_assert_contains(text, "\"fpr\": 0.05,\n");
     ck_assert_contains(text, "\"paused\": true,\n");
     ck_assert_contains(text, "\"url\": \"redis://u:***@h\",\n");
     free(text);

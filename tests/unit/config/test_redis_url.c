@@ -162,14 +162,17 @@ START_TEST(lengths)
 }
 END_TEST
 
-/* A NUL in the middle of the slice ends nothing. */
-START_TEST(embedded_nul)
+/* A NUL in the middle of the slice ends nothing; its length does. */
+START_TEST(slices)
 {
     struct dd_redis_url u;
     char why[200];
     ck_assert_err(dd_redis_url_parse(dd_slice_of("redis://h\0x", 11), &u, why, sizeof why), DD_INVALID);
     ck_assert_err(dd_redis_url_parse(dd_slice_of("redis://a\0b:c@h", 15), &u, why, sizeof why), DD_INVALID);
     ck_assert_err(dd_redis_url_parse(dd_slice_of("unix:///a\0b", 11), &u, why, sizeof why), DD_INVALID);
+    ck_assert_err(dd_redis_url_parse(dd_slice_of("unix:///a%41", 11), &u, why, sizeof why), DD_INVALID);
+    ck_assert_ok(dd_redis_url_parse(dd_slice_of("redis://h:12", 11), &u, why, sizeof why));
+    ck_assert_int_eq(u.port, 1);
 }
 END_TEST
 
@@ -225,7 +228,7 @@ Suite *suite_redis_url(void)
     tcase_add_loop_test(tc, parsed, 0, (int)(sizeof good / sizeof *good));
     tcase_add_loop_test(tc, refused, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tc, lengths);
-    tcase_add_test(tc, embedded_nul);
+    tcase_add_test(tc, slices);
     tcase_add_loop_test(tc, masked, 0, (int)(sizeof masks / sizeof *masks));
     tcase_add_test(tc, mangled);
     return s;
