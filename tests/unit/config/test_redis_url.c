@@ -145,7 +145,7 @@ static enum dd_err parse_padded(const char *head, size_t n, const char *tail)
     size_t at = strlen(head);
     memcpy(url, head, at);
     memset(url + at, 'x', n);
-    strcpy(url + at + n, tail);
+    memcpy(url + at + n, tail, strlen(tail) + 1);
     return parse(url, &u, why, sizeof why);
 }
 
