@@ -76,7 +76,7 @@ build() {
 modules() { for m in tests/unit/*/main.c; do basename "$(dirname "$m")"; done; }
 make_() { $MAKE -s -j"$jobs" "$@"; }
 
-# units SANITIZER MODULE...
+# units SANITIZER MODULE...: builds all first, with all cores; a failure shows again, by name, in its suite.
 units() {
     san=$1
     shift
@@ -85,7 +85,7 @@ units() {
         bins="$bins build${san:+-$(echo "$san" | tr , -)}/tests/unit-$m"
     done
     # shellcheck disable=SC2086 # a list of words
-    build "units${san:+-$san}" make_ SANITIZER="$san" $bins || return 0
+    make_ -k SANITIZER="$san" $bins >"$logs/build-units-$san.log" 2>&1
     for m in "$@"; do
         suite "unit-$m${san:+-$san}" make_ SANITIZER="$san" "unit-$m"
     done

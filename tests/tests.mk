@@ -25,7 +25,10 @@ test-valgrind: valgrind-filter valgrind-api ## unit tests of filter and api unde
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
 
-$(B)/fuzz/replay-%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(ALL_OBJS)
+$(B)/libdedupd.a: $(ALL_OBJS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(B)/fuzz/replay-%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(B)/libdedupd.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
 $(B)/fuzz/fuzz-%: tests/fuzz/fuzz_%.c $(wildcard lib/*/*.c lib/*/*.h)
