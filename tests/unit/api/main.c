@@ -1,0 +1,7 @@
+#include "suites.h"
+
+int main(void)
+{
+    Suite *suites[] = {suite_json(), suite_codec(), suite_bad_requests(), suite_differential()};
+    return unit_run(suites, sizeof suites / sizeof *suites);
+}
