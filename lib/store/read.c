@@ -1,9 +1,11 @@
-/* Reading the periods of a window: one batched call, first from memory on the caller's loop, then, for the
- * sets that would have touched the disk, once more on a thread of the pool.
+/* Reading the periods of a window: first from memory on the caller's loop, key by key, giving up at the first
+ * that would touch the disk; then the rest in one batched call on a thread of the pool.
+ *
+ * The batched call is not for the loop: in RocksDB 7.8 it ignores read_tier and reads from the disk (a cold
+ * key gives "Result incomplete" from rocksdb_get_pinned_cf and its value from rocksdb_batched_multi_get_cf).
  *
  * The number is loaded before the first look at RocksDB. For sets that are read again later it is merely
  * older than need be. */
-#include "filter/filter.h"
 #include "store/store_impl.h"
 
 static const struct dd_clock system_clock;
@@ -29,9 +31,22 @@ static void take_result(struct dd_store_set *set, rocksdb_pinnableslice_t *value
     set->blob = dd_slice_of(bytes, len);
 }
 
-/* Reads the sets that are still DD_PENDING. Returns how many still are. */
-static unsigned look(struct dd_store *s, struct dd_store_read *r, const struct dd_key *keys,
-                     const rocksdb_readoptions_t *options)
+/* From memtables and block cache. false: a set (and perhaps those after it) is left DD_PENDING. */
+static bool look_in_memory(struct dd_store *s, struct dd_store_read *r, const struct dd_key *keys)
+{
+    for (unsigned i = 0; i < r->n; i++) {
+        char *text = NULL;
+        rocksdb_pinnableslice_t *value = rocksdb_get_pinned_cf(
+            s->rocks.db, s->rocks.read_memory, s->rocks.family[DD_FAMILY_SETS], (const char *)keys[i].bytes,
+            keys[i].len, &text);
+        take_result(&r->set[i], value, text);
+        if (r->set[i].err == DD_PENDING) return false;
+    }
+    return true;
+}
+
+/* The sets that are still DD_PENDING, from wherever they are. */
+static void look_everywhere(struct dd_store *s, struct dd_store_read *r, const struct dd_key *keys)
 {
     struct lookup l;
     l.n = 0;
@@ -43,16 +58,11 @@ static unsigned look(struct dd_store *s, struct dd_store_read *r, const struct d
         l.value[l.n] = NULL;
         l.text[l.n++] = NULL;
     }
-    if (l.n == 0) return 0;
-    rocksdb_batched_multi_get_cf(s->rocks.db, options, s->rocks.family[DD_FAMILY_SETS], l.n, l.key, l.key_len,
-                                 l.value, l.text, false);
-    unsigned pending = 0;
-    for (unsigned i = 0; i < l.n; i++) {
-        struct dd_store_set *set = &r->set[l.set[i]];
-        take_result(set, l.value[i], l.text[i]);
-        if (set->err == DD_PENDING) pending++;
-    }
-    return pending;
+    if (l.n == 0) return;
+    rocksdb_batched_multi_get_cf(s->rocks.db, s->rocks.read, s->rocks.family[DD_FAMILY_SETS], l.n, l.key,
+                                 l.key_len, l.value, l.text, false);
+    for (unsigned i = 0; i < l.n; i++)
+        take_result(&r->set[l.set[i]], l.value[i], l.text[i]);
 }
 
 /* What the whole read comes to. */
@@ -80,7 +90,7 @@ static enum dd_err begin(struct dd_store *s, struct dd_store_read *r, struct dd_
 static void look_blocking(struct dd_store *s, struct dd_store_read *r, const struct dd_key *keys)
 {
     struct dd_mono start = dd_clock_mono(&system_clock);
-    look(s, r, keys, s->rocks.read);
+    look_everywhere(s, r, keys);
     conclude(r);
     struct dd_mono end = dd_clock_mono(&system_clock);
     dd_histogram_record(s->pool_time, (end.ns - start.ns) / 1000);
@@ -107,7 +117,7 @@ enum dd_err dd_store_read(struct dd_store *s, struct dd_store_read *r)
     struct dd_key keys[DD_WINDOW_MAX];
     enum dd_err err = begin(s, r, keys);
     if (err != DD_OK) return err;
-    if (look(s, r, keys, s->rocks.read_memory) == 0) {
+    if (look_in_memory(s, r, keys)) {
         conclude(r);
         dd_count(s->reads_memory, 1);
         return DD_OK;
