@@ -20,6 +20,7 @@ struct dd_app {
     struct dd_scenes *scenes;
     struct dd_store *store;
     struct dd_hot *hot;
+    struct dd_wheel *wheel;
     struct dd_dedup *dedup;
     struct dd_api *api;
     struct dd_keeper *keeper;
@@ -93,9 +94,13 @@ static enum dd_err open_tiers(struct dd_app *app)
     load_deliveries(app);
     err = register_scenes(app);
     if (err != DD_OK) return err;
+    struct dd_wheel_options wheel_options = dd_build_wheel(app->config);
+    err = dd_wheel_create(&wheel_options, app->store, app->hot, app->scenes, &app->clock, app->stats,
+                          &app->wheel);
+    if (err != DD_OK) return err;
     struct dd_dedup_options dedup_options = dd_build_dedup(app->config);
-    return dd_dedup_create(&dedup_options, app->scenes, app->store, app->hot, &app->clock, app->stats,
-                           &app->dedup);
+    return dd_dedup_create(&dedup_options, app->scenes, app->store, app->hot, app->wheel, &app->clock,
+                           app->stats, &app->dedup);
 }
 
 static enum dd_err listen_on(struct dd_app *app)
@@ -214,6 +219,7 @@ void dd_app_reload(struct dd_app *app)
 {
     dd_log_set_level(app->config->log.level);
     dd_clock_set_offset(&app->clock, app->config->clock.offset_s * 1000);
+    dd_wheel_reload(app->wheel, app->config->wheel.paused, (unsigned)app->config->wheel.rate_users_s);
 }
 
 /* After the last write: what lets the next start trust cached sets, and keeps deliveries over a clean
@@ -241,6 +247,7 @@ void dd_app_destroy(struct dd_app *app, bool clean)
     dd_http_listeners_destroy(app->data);
     dd_http_listeners_destroy(app->admin);
     dd_dedup_destroy(app->dedup);
+    dd_wheel_destroy(app->wheel);
     if (clean) save(app);
     dd_hot_destroy(app->hot);
     if (app->store) dd_store_close(app->store, clean);

@@ -74,7 +74,21 @@ struct dd_dedup_options dd_build_dedup(const struct dd_config *c)
 {
     return (struct dd_dedup_options){.deadline_ms = c->http.deadline_ms,
                                      .max_future_ms = c->ingest.max_future_s * 1000,
+                                     .pending_max = (unsigned)c->ingest.pending_max,
                                      .store_sync = c->store.durability == DD_CONFIG_DURABILITY_SYNC};
+}
+
+struct dd_wheel_options dd_build_wheel(const struct dd_config *c)
+{
+    return (struct dd_wheel_options){.stage = dd_config_is_staged(c),
+                                     .allow_volatile = c->ingest.allow_volatile,
+                                     .slot_s = (unsigned)c->ingest.slot_s,
+                                     .grace_s = (unsigned)c->ingest.grace_s,
+                                     .batch_users = (unsigned)c->wheel.batch_users,
+                                     .rate_users_s = (unsigned)c->wheel.rate_users_s,
+                                     .paused = c->wheel.paused,
+                                     .tick_ms = c->wheel.tick_s * 1000,
+                                     .lag_warn_s = (unsigned)c->wheel.lag_warn_s};
 }
 
 struct dd_http_options dd_build_http(const struct dd_config *c, const char *name)

@@ -13,6 +13,7 @@ struct dd_scene dd_build_scene(const struct dd_scene_config *sc);
 struct dd_store_options dd_build_store(const struct dd_config *c);
 struct dd_hot_options dd_build_hot(const struct dd_config *c, const char *store_id);
 struct dd_dedup_options dd_build_dedup(const struct dd_config *c);
+struct dd_wheel_options dd_build_wheel(const struct dd_config *c);
 struct dd_http_options dd_build_http(const struct dd_config *c, const char *name);
 
 #endif

@@ -25,8 +25,8 @@ static void register_counters(struct dd_dedup *d, struct dd_stats *stats)
 }
 
 enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_scenes *scenes,
-                            struct dd_store *store, struct dd_hot *hot, struct dd_clock *clock,
-                            struct dd_stats *stats, struct dd_dedup **out)
+                            struct dd_store *store, struct dd_hot *hot, struct dd_wheel *wheel,
+                            struct dd_clock *clock, struct dd_stats *stats, struct dd_dedup **out)
 {
     struct dd_dedup *d = calloc(1, sizeof *d);
     if (!d) return DD_NO_MEMORY;
@@ -38,6 +38,7 @@ enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_sc
     d->scenes = scenes;
     d->store = store;
     d->hot = hot;
+    d->wheel = wheel;
     d->clock = clock;
     d->secret = dd_store_secret(store);
     d->change = dd_store_change(store);
@@ -103,6 +104,21 @@ unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene,
     return n;
 }
 
+/* A slot that began at t holds exposures of the period at t and of the one before: nothing older is staged.
+ */
+unsigned dd_window_pending(const struct dd_dedup *d, const struct dd_period *period, unsigned n)
+{
+    int64_t oldest_s = d->wheel ? dd_wheel_oldest_s(d->wheel) : INT64_MAX;
+    if (oldest_s == INT64_MAX) return 0;
+    if (oldest_s == INT64_MIN || period[0].kind == DD_PERIOD_FOREVER) return n;
+    int32_t oldest = dd_period_at(period[0].kind, (struct dd_wall){oldest_s * 1000}).ordinal;
+    if (oldest > period[0].ordinal) oldest = period[0].ordinal;
+    unsigned count = 0;
+    while (count < n && period[count].ordinal >= oldest - 1)
+        count++;
+    return count;
+}
+
 const char *dd_durability_name(enum dd_durability durability)
 {
     static const char *const names[] = {[DD_DURABLE_SYNC] = "sync",
@@ -117,6 +133,7 @@ void dd_dedup_get_status(struct dd_dedup *d, struct dd_dedup_status *out)
     *out = (struct dd_dedup_status){.clock_behind_ms = dd_clock_behind_ms(d->clock)};
     dd_store_get_status(d->store, &out->store);
     dd_hot_get_status(d->hot, &out->hot);
-    out->writable = out->store.writable;
+    if (d->wheel) dd_wheel_get_status(d->wheel, &out->wheel);
+    out->writable = out->store.writable || (out->hot.up && out->wheel.staging != DD_STAGING_OFF);
     out->full = (out->hot.embedded || out->hot.up) && out->hot.recent_intact;
 }

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "dedup/scene.h"
+#include "dedup/wheel.h"
 #include "hot/hot.h"
 #include "loop/loop.h"
 #include "stats/stats.h"
@@ -42,13 +43,15 @@ struct dd_dedup_loop;
 struct dd_dedup_options {
     int64_t deadline_ms;   /* of a call, from its start */
     int64_t max_future_ms; /* event times up to this far ahead count as now; beyond they are an error */
+    unsigned pending_max;  /* staged items of one user and period; past it an event is DD_LIMIT */
     bool store_sync;       /* the store fsyncs before it acknowledges: direct writes are "sync", else "wal" */
 };
 
-/* Borrows everything; all must outlive the result. */
+/* Borrows everything; all must outlive the result. wheel NULL: nothing is staged. */
 enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_scenes *scenes,
-                            struct dd_store *store, struct dd_hot *hot, struct dd_clock *clock,
-                            struct dd_stats *stats, struct dd_dedup **out) DD_MUST_USE;
+                            struct dd_store *store, struct dd_hot *hot, struct dd_wheel *wheel,
+                            struct dd_clock *clock, struct dd_stats *stats,
+                            struct dd_dedup **out) DD_MUST_USE;
 void dd_dedup_destroy(struct dd_dedup *d);
 
 enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop,
@@ -187,6 +190,7 @@ void dd_dedup_delivered(struct dd_dedup_loop *dl, struct dd_delivered_call *c);
 struct dd_dedup_status {
     bool writable; /* exposures are accepted */
     bool full;     /* answers say "full" */
+    struct dd_wheel_status wheel;
     int64_t clock_behind_ms;
     struct dd_store_status store;
     struct dd_hot_status hot;

@@ -424,7 +424,8 @@ static void fetch(struct dd_filter_state *s)
     f->want_recent = true;
     f->now_ms = dd_clock_wall(s->dl->d->clock).ms;
     f->recent_ttl_ms = s->c->scene->recent_ttl_ms;
-    f->pending_n = 0;
+    f->pending_n = dd_window_pending(s->dl->d, s->period, s->periods);
+    memcpy(f->pending_period, s->period, f->pending_n * sizeof *s->period);
     f->cached_n = dd_hot_is_embedded(s->dl->d->hot) ? 0 : s->periods;
     memcpy(f->cached_period, s->period, f->cached_n * sizeof *s->period);
     f->done = on_fetch;

@@ -10,6 +10,7 @@ struct dd_dedup {
     const struct dd_scenes *scenes;
     struct dd_store *store;
     struct dd_hot *hot;
+    struct dd_wheel *wheel; /* NULL: nothing is staged */
     struct dd_clock *clock;
     struct dd_tally *tally;
     const struct dd_secret *secret;
@@ -32,5 +33,9 @@ struct dd_dedup_loop {
  * also the window that the clock now shows. Returns how many. */
 unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window,
                            struct dd_period out[DD_WINDOW_MAX]);
+
+/* Of those periods, which may have pending: all whose exposures a slot that is not flushed may hold. The
+ * newest first; returns how many of `period` to read. */
+unsigned dd_window_pending(const struct dd_dedup *d, const struct dd_period *period, unsigned n);
 
 #endif

@@ -21,7 +21,10 @@ static void path_of(const struct world *w, const char *name, char *out, size_t s
 
 void world_init(struct world *w, bool with_redis)
 {
-    *w = (struct world){.options = {.deadline_ms = 30000, .max_future_ms = 300000}};
+    *w = (struct world){
+        .options = {.deadline_ms = 30000, .max_future_ms = 300000, .pending_max = 20000},
+        .wheel_options = {
+            .slot_s = 3600, .grace_s = 30, .batch_users = 256, .tick_ms = 20, .lag_warn_s = 7200}};
     w->dir = unit_mkdir();
     dd_clock_init_manual(&w->clock, WORLD_START_MS);
     struct dd_scene scene = {
@@ -94,7 +97,11 @@ void world_open(struct world *w)
         ck_assert_ok(dd_store_register_scene(w->store, dd_scene_slice(&w->scene[i]), w->scene[i].period,
                                              w->scene[i].window, &existing));
     }
-    ck_assert_ok(dd_dedup_create(&w->options, w->scenes, w->store, w->hot, &w->clock, w->stats, &w->dedup));
+    if (w->redis && w->wheel_options.stage)
+        ck_assert_ok(
+            dd_wheel_create(&w->wheel_options, w->store, w->hot, w->scenes, &w->clock, w->stats, &w->wheel));
+    ck_assert_ok(
+        dd_dedup_create(&w->options, w->scenes, w->store, w->hot, w->wheel, &w->clock, w->stats, &w->dedup));
     ck_assert_ok(dd_loop_create(&w->loop));
     ck_assert_ok(dd_dedup_loop_create(w->dedup, w->loop, &w->dl));
     if (w->redis) world_wait_hot(w, true);
@@ -106,6 +113,8 @@ void world_close(struct world *w, bool clean)
         world_turn(w);
     dd_dedup_loop_destroy(w->dl);
     dd_dedup_destroy(w->dedup);
+    dd_wheel_destroy(w->wheel);
+    w->wheel = NULL;
     const struct dd_change *change = dd_store_change(w->store);
     char saved[600];
     path_of(w, "deliveries", saved, sizeof saved);

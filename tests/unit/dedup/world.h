@@ -22,6 +22,8 @@ struct world {
     struct dd_stats *stats;
     struct dd_store *store;
     struct dd_hot *hot;
+    struct dd_wheel_options wheel_options; /* stage: a wheel runs */
+    struct dd_wheel *wheel;
     struct dd_dedup *dedup;
     struct dd_loop *loop;
     struct dd_dedup_loop *dl;

@@ -1,0 +1,49 @@
+/* What wheel.c (thread, mark, requests) and wheel_flush.c (emptying a slot) share. Nothing else includes it.
+ */
+#ifndef DD_DEDUP_WHEEL_IMPL_H
+#define DD_DEDUP_WHEEL_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "dedup/wheel.h"
+
+struct dd_wheel {
+    struct dd_wheel_options options;
+    struct dd_store *store;
+    struct dd_hot *hot;
+    const struct dd_scenes *scenes;
+    struct dd_clock *clock;
+    struct dd_hot_staging *staging; /* the thread's; NULL: embedded */
+    _Atomic int64_t sealed_s;       /* the mark: slots that begin before it are sealed; never moves back */
+    _Atomic int64_t oldest_s;
+    _Atomic int stage; /* enum dd_wheel_staging */
+    struct {
+        struct dd_counter *users, *items, *pages, *failures, *expired, *stripped;
+        struct dd_histogram *page_us;
+        struct dd_gauge *lag_s;
+    } count;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake;
+    bool stop, paused;
+    unsigned rate_users_s;
+    struct dd_wheel_flush *requests;
+    struct dd_wheel_slot_info slots[DD_WHEEL_SLOTS_SHOWN];
+    unsigned slots_n, slots_total;
+    bool known;
+    int64_t lag_s;
+    char last_error[128];
+};
+
+/* Empties one sealed slot. DD_OK: it is empty and its name is gone (or users remain that a page could not
+ * take, which is DD_BUSY: again later). DD_SHUTDOWN: asked to stop. Else what failed; *why gets a text. Adds
+ * to *users and *items. */
+enum dd_err dd_wheel_empty_slot(struct dd_wheel *w, struct dd_hot_slot slot, uint64_t *users, uint64_t *items,
+                                char *why, size_t why_size) DD_MUST_USE;
+
+/* Waits until the wheel is asked to stop, or ms have passed; true: go on. */
+bool dd_wheel_wait(struct dd_wheel *w, int64_t ms, bool also_requests);
+
+#endif
