@@ -13,8 +13,8 @@
  * here, 4.7 us for one pass over the Rice stream and the sorted candidates; in 10,000: 3 us against 47 us.
  * Hence Elias-Fano.
  *
- * A layer costs nothing before it is used, so the first one is given room for 8 times the wanted capacity (3
- * bits more an entry, taken back by log2(n) as it fills). */
+ * A layer costs nothing before it is used, so where the capacity is a guess (no hint) the first one is given
+ * room for 8 times as many: 3 bits more an entry, taken back by log2(n) as it fills. */
 #include "filter/internal.h"
 
 #include "filter/bits.h"
@@ -49,7 +49,7 @@ static uint64_t body_bytes(const struct dd_filter_layer *l)
 static void plan(struct dd_filter_layer *l, const struct dd_filter_want *want)
 {
     double bits = log2(want->capacity / want->rate);
-    bits = want->first ? floor(bits + 3) : ceil(bits);
+    bits = want->roomy ? floor(bits + 3) : ceil(bits);
     bits = fmin(32, fmax(BITS_MIN, fmax(bits, want->fingerprint_bits)));
     l->k = l->low = (uint8_t)bits;
     l->units = 0;
@@ -75,12 +75,10 @@ static unsigned select_bit(uint64_t z, unsigned r)
     return at + (unsigned)__builtin_ctzll(z | 1ULL << 63);
 }
 
-/* Position in `upper` after its zero number `zeros` (counted from 1; 0: the beginning), or upper_bits. */
-static uint64_t after_zero(const struct parts *p, const uint8_t *directory, const uint8_t *upper,
-                           uint64_t zeros)
+/* Position in `upper` after `left` more zeros from `at` on, or one not below upper_bits when there are not so
+ * many. */
+static uint64_t skip_zeros(const struct parts *p, const uint8_t *upper, uint64_t at, unsigned left)
 {
-    uint64_t entry = zeros / STEP, at = entry ? dd_get_le32(directory + 4 * (entry - 1)) : 0;
-    unsigned left = zeros % STEP;
     while (left > 0 && at < p->upper_bits) {
         uint64_t word = ~dd_get_le64(upper + at / 8) >> at % 8; /* 64 - at % 8 bits, above them zero */
         unsigned here = dd_bits_count(word);
@@ -88,7 +86,7 @@ static uint64_t after_zero(const struct parts *p, const uint8_t *directory, cons
         left -= here;
         at += 64 - at % 8;
     }
-    return at;
+    return at + left;
 }
 
 struct reader {
@@ -104,6 +102,26 @@ static struct reader reader_of(const struct dd_filter_layer *l, const uint8_t *b
     return r;
 }
 
+/* Position in `upper` after its zero number `zeros`, counted from 1; 0: the beginning. */
+static inline uint64_t after_zero(const struct reader *r, uint64_t zeros)
+{
+    uint64_t entry = zeros / STEP, at = entry ? dd_get_le32(r->directory + 4 * (entry - 1)) : 0;
+    return skip_zeros(&r->p, r->upper, at, zeros % STEP);
+}
+
+/* Does the directory say what `upper` holds, and does that hold `count` ones? About 0.1 us for 1,000 entries.
+ */
+static bool check(const struct dd_filter_layer *l)
+{
+    struct reader r = reader_of(l, l->bytes);
+    uint64_t at = 0, entries = (r.p.zeros - 1) / STEP;
+    for (uint64_t i = 0; i < entries; i++) {
+        at = skip_zeros(&r.p, r.upper, at, STEP);
+        if (at != dd_get_le32(r.directory + 4 * i)) return false;
+    }
+    return skip_zeros(&r.p, r.upper, at, (unsigned)(r.p.zeros - entries * STEP)) == r.p.upper_bits;
+}
+
 static inline bool upper_bit(const struct reader *r, uint64_t at)
 {
     return at < r->p.upper_bits && (r->upper[at / 8] >> at % 8 & 1);
@@ -112,11 +130,11 @@ static inline bool upper_bit(const struct reader *r, uint64_t at)
 static bool contains(const struct dd_filter_layer *l, const struct reader *r, uint32_t fp)
 {
     uint32_t x = fp >> (32 - l->k);
-    uint64_t high = (uint64_t)x >> l->low, at = after_zero(&r->p, r->directory, r->upper, high);
+    uint64_t high = (uint64_t)x >> l->low, at = after_zero(r, high);
     uint32_t low = (uint32_t)(x & ((1ULL << l->low) - 1));
     for (; upper_bit(r, at); at++) {
         uint64_t i = at - high;
-        if (i >= l->count) return false; /* only in a blob that was made to deceive */
+        if (i >= l->count) return false;
         if (dd_bits_get(r->lower, i * l->low, l->low) == low) return true;
     }
     return false;
@@ -141,7 +159,7 @@ static unsigned count(const struct dd_filter_layer *l, uint32_t fp)
     return contains(l, &r, fp);
 }
 
-/* All entries in order; returns how many (fewer than count only in a blob that was made to deceive). */
+/* All `count` entries; returns how many. */
 static size_t decode(const struct dd_filter_layer *l, const uint8_t *body, uint32_t *out)
 {
     struct reader r = reader_of(l, body);
@@ -201,14 +219,21 @@ static void rewrite(struct dd_filter_layer *l, struct dd_buf *out, const uint32_
     encode(l, v, body);
 }
 
-/* Entries of the layer, then room for n more, and as much again. NULL: no memory, and out has failed. */
+/* Entries of the layer in ascending order, then room for n more, and as much again. NULL: no memory, and out
+ * has failed. Order is made where it is missing (a blob made to deceive), or the items added now would
+ * suffer. */
 static uint32_t *decoded(const struct dd_filter_layer *l, struct dd_buf *out, size_t n, size_t *have)
 {
-    uint32_t *v = malloc(2 * (l->count + n) * sizeof *v + 1);
-    if (v)
-        *have = decode(l, dd_filter_body(l, out), v);
-    else
+    uint32_t distinct, *v = malloc(2 * (l->count + n) * sizeof *v + 1);
+    if (!v) {
         out->failed = true;
+        return NULL;
+    }
+    *have = decode(l, dd_filter_body(l, out), v);
+    if (!dd_list_check((const uint8_t *)v, (uint32_t)*have, false, &distinct)) {
+        dd_list_sort(v, *have, v + l->count + n);
+        *have = dd_list_limit_copies(v, *have, 1);
+    }
     return v;
 }
 
@@ -254,6 +279,7 @@ static double rate(const struct dd_filter_layer *l)
 
 const struct dd_filter_ops dd_filter_compact_ops = {
     .body_bytes = body_bytes,
+    .check = check,
     .plan = plan,
     .list_limit = list_limit,
     .test = test,

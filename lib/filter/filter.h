@@ -138,9 +138,10 @@ struct dd_filter_merge_report {
  * operand out.
  *
  * rotate keeps the newest max_layers blocks (the list is the newest one): at least (max_layers - 1) *
- * capacity of the newest items. A repeat does not renew an item. saturate: after the last layer is full
+ * capacity of the newest items, in the order of the operands. A repeat does not renew an item; one that an
+ * older block takes for its own (at rate fpr) leaves with that block. saturate: after the last layer is full
  * bloom, counting and compact take further items at a rising false-positive rate; cuckoo does not remember
- * them.
+ * what finds no place.
  *
  * report may be NULL. DD_NO_MEMORY only; out is then as before. */
 enum dd_err dd_filter_merge(struct dd_slice base, const struct dd_slice *operands, size_t n,

@@ -16,18 +16,20 @@ enum { DD_FILTER_HEADER = 24, DD_FILTER_LAYER_HEADER = 16, DD_FILTER_TRAILER = 8
 
 /* ---- kinds ---- */
 
-/* A layer to be made: for how many items, at which false-positive rate when full. first: the set has no
- * other. */
+/* A layer to be made: for how many items, at which false-positive rate when full. roomy: capacity is a guess.
+ */
 struct dd_filter_want {
     uint32_t capacity;
     double rate;
     uint8_t fingerprint_bits;
-    bool first;
+    bool roomy;
 };
 
 struct dd_filter_ops {
     /* Length of the body by the layer's own fields; 0: the fields make no sense. */
     uint64_t (*body_bytes)(const struct dd_filter_layer *l);
+    /* Is the body what it must be? NULL: any body is. */
+    bool (*check)(const struct dd_filter_layer *l);
     /* Sets capacity, units, k, low of an empty layer; its body begins as body_bytes zero bytes. */
     void (*plan)(struct dd_filter_layer *l, const struct dd_filter_want *want);
     /* From how many list entries on the (empty) layer is preferred. */

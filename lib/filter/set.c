@@ -157,7 +157,7 @@ static struct dd_filter_layer plan_layer(const struct dd_filter_set *s)
     struct dd_filter_want want = {.capacity = dd_filter_next_capacity(&s->v),
                                   .rate = dd_filter_layer_rate(p, j),
                                   .fingerprint_bits = p->fingerprint_bits,
-                                  .first = j == 0};
+                                  .roomy = j == 0 && s->v.hint == 0};
     bool any_size = p->growth == 2 && p->max_layers == 0;
     if (any_size && s->tail_n > want.capacity && s->tail_n <= DD_FILTER_ITEMS_MAX) {
         want.capacity = (uint32_t)s->tail_n;
@@ -182,20 +182,36 @@ static bool promote(struct dd_filter_set *s)
     }
     if (s->v.layers == DD_FILTER_LAYERS_MAX) return false;
     struct dd_filter_layer l = plan_layer(s);
-    if (s->tail_n < dd_filter_ops_of(l.kind)->list_limit(&l) || !append_layer(s, &l, NULL)) return false;
+    uint32_t limit = dd_filter_ops_of(l.kind)->list_limit(&l);
+    if (s->v.policy.on_full == DD_ON_FULL_ROTATE && limit > l.capacity) limit = l.capacity;
+    if (s->tail_n < limit || !append_layer(s, &l, NULL)) return false;
     size_t taken = add_to_newest(s, s->tail, s->tail_n, false);
     list_drop_first(s, taken);
     return taken > 0;
+}
+
+/* How many of n items may join the list before it is looked at again. rotate: no more than one block holds,
+ * so that a block never mixes items of which the older should leave first. */
+static size_t list_part(const struct dd_filter_set *s, size_t n)
+{
+    if (s->v.policy.on_full != DD_ON_FULL_ROTATE) return n;
+    size_t capacity = dd_filter_next_capacity(&s->v), room = capacity > s->tail_n ? capacity - s->tail_n : 1;
+    return n < room ? n : room;
 }
 
 void dd_filter_set_absorb(struct dd_filter_set *s, uint32_t *fps, size_t n)
 {
     if (s->out->failed) return;
     n = drop_present(s, fps, n);
-    size_t taken = add_to_newest(s, fps, n, false);
-    list_add(s, fps + taken, n - taken);
-    while (promote(s)) {
-    }
+    do {
+        size_t taken = add_to_newest(s, fps, n, false);
+        fps += taken, n -= taken;
+        size_t part = list_part(s, n);
+        list_add(s, fps, part);
+        fps += part, n -= part;
+        while (promote(s)) {
+        }
+    } while (n > 0);
 }
 
 enum dd_err dd_filter_set_finish(struct dd_filter_set *s)
@@ -204,10 +220,10 @@ enum dd_err dd_filter_set_finish(struct dd_filter_set *s)
     uint64_t items = dd_list_distinct(s->tail, s->tail_n);
     for (unsigned i = 0; i < s->v.layers; i++)
         items += s->v.layer[i].count;
-    s->v.items = (uint32_t)items;
+    s->v.items = items < UINT32_MAX ? (uint32_t)items : UINT32_MAX;
     dd_buf_add(out, s->tail, s->tail_n * sizeof *s->tail);
     uint8_t *sum = dd_buf_extend(out, DD_FILTER_TRAILER);
-    if (!sum || !dd_buf_ok(out) || items > UINT32_MAX) {
+    if (!sum || !dd_buf_ok(out)) {
         out->len = s->start;
         return DD_NO_MEMORY;
     }

@@ -55,8 +55,10 @@ uint32_t dd_filter_next_capacity(const struct dd_filter_view *v)
     if (v->layers == 0) return first_capacity(p, v->hint);
     if (layers_alike(p)) return p->capacity;
     double total = 0;
-    for (unsigned i = 0; i < v->layers; i++)
-        total += v->layer[i].capacity;
+    for (unsigned i = 0; i < v->layers; i++) {
+        const struct dd_filter_layer *l = &v->layer[i];
+        total += l->kind == p->kind ? l->capacity : l->count; /* another kind is closed: the policy changed */
+    }
     return clamp(total, 16, DD_FILTER_ITEMS_MAX);
 }
 

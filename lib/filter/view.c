@@ -34,6 +34,7 @@ static size_t open_layer(struct dd_filter_layer *l, const uint8_t *at, size_t ro
     if (body == 0 || body > room - DD_FILTER_LAYER_HEADER || body > UINT32_MAX) return 0;
     l->bytes = at + DD_FILTER_LAYER_HEADER;
     l->bytes_len = (uint32_t)body;
+    if (ops->check && !ops->check(l)) return 0;
     return DD_FILTER_LAYER_HEADER + (size_t)body;
 }
 
@@ -46,7 +47,8 @@ static enum dd_err open_list(struct dd_filter_view *v, const uint8_t *at, size_t
     if (v->sparse_n > 0 && !dd_list_check(at, v->sparse_n, v->policy.kind == DD_FILTER_COUNTING, &distinct)) {
         return DD_CORRUPT;
     }
-    return layer_items + distinct == v->items ? DD_OK : DD_CORRUPT;
+    uint64_t items = layer_items + distinct;
+    return (items < UINT32_MAX ? items : UINT32_MAX) == v->items ? DD_OK : DD_CORRUPT;
 }
 
 enum dd_err dd_filter_view_open(struct dd_filter_view *v, struct dd_slice blob)
