@@ -43,3 +43,10 @@ void dd_resp_arg_pair(struct dd_buf *b, struct dd_slice head, struct dd_slice ta
     dd_buf_add_slice(b, tail);
     dd_buf_add(b, "\r\n", 2);
 }
+
+void dd_resp_auth(struct dd_buf *b, const char *user, const char *password)
+{
+    dd_resp_begin(b, user ? 3 : 2, "AUTH");
+    if (user) dd_resp_arg_str(b, user);
+    dd_resp_arg_str(b, password);
+}

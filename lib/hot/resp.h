@@ -17,4 +17,7 @@ void dd_resp_arg_i64(struct dd_buf *b, int64_t arg);
 /* One argument in two pieces. */
 void dd_resp_arg_pair(struct dd_buf *b, struct dd_slice head, struct dd_slice tail);
 
+/* The whole AUTH command; user NULL: the default user. */
+void dd_resp_auth(struct dd_buf *b, const char *user, const char *password);
+
 #endif

@@ -1,13 +1,16 @@
 #include <signal.h>
 
+#include "base/log.h"
 #include "unit.h"
 
 Suite *suite_keys(void);
 Suite *suite_memory(void);
+Suite *suite_fetch(void);
 
 int main(void)
 {
+    dd_log_set_level(DD_LOG_ERROR);
     signal(SIGPIPE, SIG_IGN);
-    Suite *suites[] = {suite_keys(), suite_memory()};
+    Suite *suites[] = {suite_keys(), suite_memory(), suite_fetch()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
