@@ -8,9 +8,10 @@
  * users in one cell cost a needless read, never a wrong answer.
  *
  * Orders that must not change (proto/storage.md, "Change table"):
- *   writer   store commit -> dd_change_publish (number, then cells) -> acknowledgement or removal from
- * pending filler   n = dd_change_number -> store read -> put (n, set) into the cache reader   pending and
- * cached set read -> dd_change_cell -> compare; the store is read last
+ *   writer   store commit -> dd_change_publish_number -> dd_change_raise -> acknowledgement, or removal
+ *            from pending
+ *   filler   n = dd_change_number -> store read -> put (n, set) into the cache
+ *   reader   pending and cached set read -> dd_change_cell -> compare; the store is read last
  *
  * There are `tables` tables, a period uses number ordinal mod tables: when a table passes to a newer period
  * its cells hold lower numbers of an older one, which costs needless reads at the beginning and nothing else,

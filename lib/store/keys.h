@@ -8,7 +8,8 @@
  *      user              to the end
  *
  * So all users of one period of one scene are one contiguous range, and no key is a prefix of another.
- * Threads: pure functions. Ownership: decoded slices point into the key. */
+ * Threads: pure functions.
+ * Ownership: decoded slices point into the key. */
 #ifndef DD_STORE_KEYS_H
 #define DD_STORE_KEYS_H
 

@@ -2,10 +2,23 @@
  *
  * - The C wrapper copies (pointer, length) before it looks at *success, so both are set on every path.
  * - full_merge runs in reads, flushes and compactions. partial_merge runs in flushes and compactions only,
- * when the base is not in sight; it always unites, or chains of operands would grow without bound.
+ *   when the base is not in sight; it always unites, or chains of operands would grow without bound.
  * - The result is malloc memory; RocksDB frees it, as delete_value is NULL.
  * - Out of memory is the one refusal. RocksDB itself would throw and end the process; refusing loses nothing.
- */
+ *
+ * A read carries out every merge that is not yet folded, and partial_merge does not help it. So the chain in
+ * a memtable is bounded (max_successive_merges in rocks.c): past the bound RocksDB reads, merges and puts
+ * within the write. Measured with 5,000 merges of one item for one user, each committed alone; median of a
+ * read of three periods, and CPU of one merge for other users in batches of 100:
+ *
+ *   bound    after 100   after 1,000   after 5,000   flushed   merge
+ *   none        8 us        95 us         636 us      176 us   1.8 us
+ *   256         8 us        40 us          17 us        2 us   3.0 us
+ *   64          4 us         5 us          13 us        3 us   3.7 us
+ *   16          3 us         4 us           7 us        2 us   3.0 us
+ *
+ * 64: a user who stays below it in one memtable costs the writer no read, and one above it costs the readers
+ * nothing that they would notice. A flush leaves at most one operand of a key in a file. */
 #include "store/merge_op.h"
 
 #include <pthread.h>
@@ -134,7 +147,7 @@ static char *full_merge(void *state, const char *key, size_t key_len, const char
                                : DD_NO_MEMORY;
     if (operands != few) free(operands);
     dd_count(m->skipped, report.skipped);
-    if (err == DD_OK && report.base_damaged) keep_aside(m, dd_slice_of(key, key_len), base_slice);
+    if (err == DD_OK && base && report.base_damaged) keep_aside(m, dd_slice_of(key, key_len), base_slice);
     return hand_over(err, &out, success, len);
 }
 

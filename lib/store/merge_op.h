@@ -5,7 +5,8 @@
  * the bytes of an unreadable base aside for the writer thread to store (dd_merge_op_take_aside).
  *
  * Threads: RocksDB calls it from any of its threads and from readers at once; everything here is locked or
- * atomic. Ownership: destroy after the database is closed. */
+ * atomic.
+ * Ownership: destroy after the database is closed. */
 #ifndef DD_STORE_MERGE_OP_H
 #define DD_STORE_MERGE_OP_H
 

@@ -1,12 +1,12 @@
 /* Opening RocksDB. What was decided, and why:
  *
- * - No manual log flushing: every commit is in the kernel before it is acknowledged, so kill -9 loses nothing
- * (with manual_wal_flush, 28 of 37,000 acknowledged writes were gone). A power cut needs sync.
+ * - No manual log flushing: every commit is in the kernel before it is acknowledged, so kill -9 loses
+ *   nothing (with manual_wal_flush, 28 of 37,000 acknowledged writes were gone). A power cut needs sync.
  * - Recovery stays "point in time" (the default): a torn record at the end of the log is what a crash leaves.
  * - avoid_flush_during_recovery: after a disk-full crash, opening must not need the space that is missing.
  * - max_total_wal_size: a family that is seldom written (meta) would otherwise keep every log for ever.
  * - Index and filter blocks live in the block cache: its size then bounds the memory of reading. Those of
- * level 0 are pinned.
+ *   level 0 are pinned.
  * - Whole-key Bloom filter of 10 bits, also in memtables: most reads of older periods find nothing.
  * - Filter sets look random, so they are compressed only if the operator asks; history is text and always is.
  * - max_successive_merges bounds what a read of a hot user must merge; see merge_op.c for the measurement. */

@@ -2,16 +2,18 @@
  *
  * Writes are merges of operands (lib/filter) through one writer thread: requests are committed in groups, one
  * WriteBatch and at most one fsync a group. Values are replaced (forget, rebuild, erase, quarantine) only on
- * that thread, which reads there. Reads try memory first, on the caller's loop; what would block goes to a
- * pool of threads. A period of a scene is one contiguous range of keys: expiry drops whole files and sweeps
- * the edges. Families: default (filter sets), meta (store id, secret, scenes, quarantined blobs), history.
+ * that thread, which reads there.
+ * Reads try memory first, on the caller's loop; what would block goes to a pool of threads.
+ * A period of a scene is one contiguous range of keys: expiry drops whole files and sweeps the edges.
+ * Families: default (filter sets), meta (store id, secret, scenes, quarantined blobs), history.
  *
  * Disk guard: below min_free_bytes of free space every write is DD_DISK_FULL, well before RocksDB's log would
  * meet a full disk (which aborts the process in Debian's build); reads go on.
  *
  * Threads: dd_store_read and dd_store_write may be called from any loop's thread; *_wait block and must not
- * be called on a loop. Callbacks run on the loop named in the request. Ownership: request structs and the
- * bytes they point to belong to the caller and must stay until done has run. */
+ * be called on a loop. Callbacks run on the loop named in the request.
+ * Ownership: request structs and the bytes they point to belong to the caller and must stay until done has
+ * run. */
 #ifndef DD_STORE_STORE_H
 #define DD_STORE_STORE_H
 
@@ -82,8 +84,8 @@ struct dd_store_read {
     uint64_t number; /* dd_change_number before the read: what a cache fill must carry */
     struct dd_store_set {
         enum dd_err err; /* DD_OK, DD_CORRUPT (block checksum), DD_IO */
-        struct dd_slice
-            blob;  /* empty: nothing stored. Valid until dd_store_read_release. Not yet verified. */
+        /* Empty: nothing stored. Valid until dd_store_read_release. Not yet verified. */
+        struct dd_slice blob;
         void *pin; /* the store's */
     } set[DD_WINDOW_MAX];
     /* the store's */
@@ -105,7 +107,7 @@ enum dd_store_op_kind {
     DD_STORE_MERGE,  /* operand is merged into the set */
     DD_STORE_UPDATE, /* update() runs on the writer thread with the current set and gives the new one */
     DD_STORE_ERASE,  /* the set is deleted, and operands read before this commit are stripped (see
-                        read_number);  a quarantined blob of the set goes with it */
+                        read_number); a quarantined blob of the set goes with it */
 };
 
 struct dd_store_op {
@@ -123,8 +125,8 @@ struct dd_store_op {
     uint64_t read_number;
     /* Out, once the batch is DD_OK. DD_OK; DD_INVALID: scene or user not of 1..255 bytes; DD_BUSY: so many
      * sets were erased since read_number that it is no longer known whether this one was: nothing was done,
-     * read again. Of an update also what update() returned, DD_CORRUPT or DD_IO (the set could not be read).
-     */
+     * read again. Of an update also what update() returned; DD_CORRUPT or DD_IO when the set could not be
+     * read. */
     enum dd_err result;
     bool stripped; /* out: the set was erased after read_number; nothing was done and result is DD_OK */
 };
@@ -138,8 +140,8 @@ struct dd_store_batch {
     struct dd_loop *loop; /* where done runs; NULL: on the writer thread, which must not be kept waiting */
     void (*done)(void *arg);
     void *arg;
-    enum dd_err
-        err; /* out: DD_OK, DD_DISK_FULL, DD_IO, DD_SHUTDOWN. Not DD_OK: nothing of the batch is promised. */
+    /* Out. DD_OK, DD_DISK_FULL, DD_IO, DD_SHUTDOWN. Not DD_OK: nothing of the batch is promised. */
+    enum dd_err err;
     uint64_t number; /* out: the number of the commit */
     /* the store's */
     struct dd_store_batch *next;
@@ -159,8 +161,8 @@ enum dd_err dd_store_write_wait(struct dd_store *s, struct dd_store_batch *b) DD
 
 /* A blob that failed verification: on the writer thread it is read again, and if it is still bad its bytes go
  * to the meta family (quarantine/<key>) and an empty set flagged damaged takes its place, so that the user's
- * answers say partial and new exposures are kept. Fire and forget, once per key however often it is called.
- */
+ * answers say partial and new exposures are kept. Fire and forget: once per key, however often it is
+ * called. */
 void dd_store_quarantine(struct dd_store *s, struct dd_slice scene, struct dd_slice user,
                          struct dd_period period);
 
