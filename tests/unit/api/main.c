@@ -2,6 +2,7 @@
 
 int main(void)
 {
-    Suite *suites[] = {suite_json(), suite_codec(), suite_bad_requests(), suite_differential()};
+    Suite *suites[] = {suite_json(),   suite_codec(),  suite_bad_requests(), suite_differential(),
+                       suite_routes(), suite_golden(), suite_health()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }

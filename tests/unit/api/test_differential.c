@@ -16,20 +16,43 @@ struct tally {
     unsigned accepted, refused, not_json;
 };
 
+/* Any bytes, readable in a message. */
+static void show(struct dd_buf *out, struct dd_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.ptr[i] >= 0x20 && s.ptr[i] < 0x7f)
+            dd_buf_add_u8(out, s.ptr[i]);
+        else
+            dd_buf_addf(out, "\\x%02x", s.ptr[i]);
+}
+
+static void show_verdict(struct dd_buf *out, const char *who, const struct verdict *v)
+{
+    dd_buf_addf(out, "\n  %s: %s %s ", who, v->good ? "accepts" : v->code, v->field);
+    show(out, dd_buf_slice(&v->said));
+}
+
+static bool same_verdict(const struct verdict *ours, const struct verdict *theirs, bool json)
+{
+    if (ours->good != theirs->good) return false;
+    if (ours->good) return dd_slice_eq(dd_buf_slice(&ours->said), dd_buf_slice(&theirs->said));
+    return !json || (strcmp(ours->code, theirs->code) == 0 && strcmp(ours->field, theirs->field) == 0);
+}
+
 static void compare(const struct dd_codec *c, enum shape shape, struct dd_slice body, struct tally *t)
 {
     struct verdict ours, theirs;
     read_codec(c, shape, body, &ours);
     read_reference(c, shape, body, &theirs);
     bool json = theirs.good || strcmp(theirs.code, "invalid_json") != 0;
-    bool same = ours.good == theirs.good;
-    if (same && !ours.good && json)
-        same = strcmp(ours.code, theirs.code) == 0 && strcmp(ours.field, theirs.field) == 0;
-    if (same && ours.good) same = dd_slice_eq(dd_buf_slice(&ours.said), dd_buf_slice(&theirs.said));
-    ck_assert_msg(same, "shape %d: %.*s\n  codec: %s %s %.*s\n  reference: %s %s %.*s", (int)shape,
-                  (int)body.len, (const char *)body.ptr, ours.good ? "accepts" : ours.code, ours.field,
-                  (int)ours.said.len, (const char *)ours.said.data, theirs.good ? "accepts" : theirs.code,
-                  theirs.field, (int)theirs.said.len, (const char *)theirs.said.data);
+    if (!same_verdict(&ours, &theirs, json)) {
+        struct dd_buf text = {0};
+        dd_buf_addf(&text, "shape %d: ", (int)shape);
+        show(&text, body);
+        show_verdict(&text, "codec", &ours);
+        show_verdict(&text, "reference", &theirs);
+        ck_abort_msg("%.*s", (int)text.len, (const char *)text.data);
+    }
     t->accepted += ours.good;
     t->refused += !ours.good && json;
     t->not_json += !json;
