@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include <hiredis/async.h>
 
@@ -85,6 +86,16 @@ bool dd_redis_is_refusal(const char *error)
     return false;
 }
 
+/* A server that refuses a client says why and closes at once: a write then fails before the reason was read. */
+static const char *why_lost(const struct redisAsyncContext *ac, char words[100])
+{
+    ssize_t n = recv(ac->c.fd, words, 99, MSG_DONTWAIT);
+    if (n < 2 || words[0] != '-') return ac->errstr;
+    words[n] = 0;
+    words[strcspn(words, "\r\n")] = 0;
+    return words + 1;
+}
+
 static void on_reply(struct redisAsyncContext *ac, void *reply_arg, void *unused)
 {
     (void)unused;
@@ -93,7 +104,8 @@ static void on_reply(struct redisAsyncContext *ac, void *reply_arg, void *unused
     struct dd_redis_command c = ring_pop(r);
     r->grace = false;
     if (!reply) {
-        if (r->ac == ac && r->state != DD_REDIS_FAILING) dd_redis_fail(r, "connection", ac->errstr);
+        char words[100];
+        if (r->ac == ac && r->state != DD_REDIS_FAILING) dd_redis_fail(r, "connection", why_lost(ac, words));
     } else if (r->state == DD_REDIS_UP) {
         r->failures = 0;
         if (reply->type == REDIS_REPLY_ERROR && dd_redis_is_refusal(reply->str))

@@ -34,6 +34,15 @@ static void on_auth(void *arg, struct redisReply *reply)
     if (is_error(reply)) dd_redis_fail(&hl->conn, "auth", reply->str);
 }
 
+/* Only for the case that Redis greets with an error of its own and closes: it comes as the reply to the first
+ * command. */
+static void on_name(void *arg, struct redisReply *reply)
+{
+    struct dd_hot_loop *hl = arg;
+    if (is_error(reply) && strncmp(reply->str, "ERR max number", 14) == 0)
+        dd_redis_fail(&hl->conn, "redis", reply->str);
+}
+
 static void on_select(void *arg, struct redisReply *reply)
 {
     struct dd_hot_loop *hl = arg;
@@ -139,7 +148,7 @@ void dd_hot_hello(struct dd_hot_loop *hl)
         say(hl, on_auth);
     }
     if (o->db) say_select(hl);
-    say_words(hl, NULL, 3, "CLIENT", "SETNAME", "dedupd");
+    say_words(hl, on_name, 3, "CLIENT", "SETNAME", "dedupd");
     say_sample(hl);
 }
 

@@ -6,11 +6,13 @@
 Suite *suite_keys(void);
 Suite *suite_memory(void);
 Suite *suite_fetch(void);
+Suite *suite_claim(void);
+Suite *suite_outage(void);
 
 int main(void)
 {
     dd_log_set_level(DD_LOG_ERROR);
     signal(SIGPIPE, SIG_IGN);
-    Suite *suites[] = {suite_keys(), suite_memory(), suite_fetch()};
+    Suite *suites[] = {suite_keys(), suite_memory(), suite_fetch(), suite_claim(), suite_outage()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
