@@ -6,6 +6,7 @@ import os
 import pytest
 
 from dd.client import body_of
+from dd.dedupd import Dedupd
 
 PATH = os.path.join(os.path.dirname(__file__), "bad_requests.json")
 
@@ -20,7 +21,6 @@ CASES = table()
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory):
-    from dd.dedupd import Dedupd
     it = Dedupd(tmp_path_factory.mktemp("bad"))
     try:
         yield it.start()
@@ -39,6 +39,9 @@ def test_the_table_is_large_enough():
 def test_bad_request(target, case):
     answer = target.http.request(case["method"], case["path"], body_of(case), case.get("headers"))
     assert answer.status == case["status"], answer
+    if case["method"] == "HEAD":
+        assert answer.body == b""
+        return
     if case.get("code"):
         assert answer.error["code"] == case["code"], answer
     if "field" in case:

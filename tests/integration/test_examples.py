@@ -1,7 +1,7 @@
 """The golden requests and answers of proto/examples: each file is replayed in order against a fresh process.
 
-A file is {"description", "settings"?, "steps": [{"method", "path", "headers"?, "body"?, "status", "answer"?,
-"answer_headers"?}]} or a list of steps. Strings in an answer may be "<any>": there, but not compared.
+A file is a list of {"name", "request": {"method", "path", "headers"?, "body"?}, "response": {"status", "headers"?,
+"body"?}}. A string in angle brackets in an answer stands for any value.
 """
 import glob
 import json
@@ -16,7 +16,7 @@ FILES = sorted(glob.glob(os.path.join(ROOT, "proto", "examples", "*.json")))
 
 
 def matches(expected, got):
-    if expected == "<any>":
+    if isinstance(expected, str) and expected.startswith("<") and expected.endswith(">"):
         return True
     if isinstance(expected, dict) and isinstance(got, dict):
         return expected.keys() == got.keys() and all(matches(expected[k], got[k]) for k in expected)
@@ -29,17 +29,18 @@ def test_there_are_examples():
     assert FILES
 
 
+@pytest.mark.parametrize("with_redis", [False, True], ids=["embedded", "redis"])
 @pytest.mark.parametrize("path", FILES, ids=[os.path.basename(p) for p in FILES])
-def test_example(bench, path):
+def test_example(bench, path, with_redis):
+    it = bench.dedupd(redis=bench.redis() if with_redis else None)
     with open(path, encoding="utf-8") as f:
-        example = json.load(f)
-    steps = example if isinstance(example, list) else example["steps"]
-    it = bench.dedupd(settings={} if isinstance(example, list) else example.get("settings"))
-    assert steps
-    for step in steps:
-        answer = it.http.request(step["method"], step["path"], body_of(step), step.get("headers"))
-        assert answer.status == step["status"], (step, answer)
-        if "answer" in step:
-            assert matches(step["answer"], answer.json), (step, answer)
-        for name, value in step.get("answer_headers", {}).items():
-            assert answer.headers[name] == value, (step, name, answer.headers[name])
+        examples = json.load(f)
+    assert examples
+    for example in examples:
+        ask, expected = example["request"], example["response"]
+        answer = it.http.request(ask["method"], ask["path"], body_of(ask), ask.get("headers"))
+        assert answer.status == expected["status"], (example["name"], answer)
+        if "body" in expected:
+            assert matches(expected["body"], answer.json), (example["name"], answer)
+        for name, value in expected.get("headers", {}).items():
+            assert answer.headers[name] == value, (example["name"], name, answer.headers[name])

@@ -136,6 +136,7 @@ def test_password_from_a_file(bench):
     with open(path, "w", encoding="utf-8") as f:
         f.write("from-the-file\n")
     it = bench.dedupd(redis=redis.url_with(None), settings={"redis.password_file": path})
+    it.wait_full()
     assert it.unseen("u1", ["a"]) == ["a"]
     assert hot_is_up(it)
     assert "from-the-file" not in it.log()

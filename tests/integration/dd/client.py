@@ -91,8 +91,10 @@ class Client:
 
 
 def body_of(case):
-    """The body of a case in a JSON table: "body" (text, or JSON to be dumped), "body_base64", or "body_parts" ([text,
-    how often] in a row); None without any."""
+    """The body of a case in a JSON table: "body" (text, or JSON to be dumped), "body_text", "body_base64", or "body_parts"
+    ([text, how often] in a row); None without any."""
+    if "body_text" in case:
+        return case["body_text"].encode()
     if "body_base64" in case:
         return base64.b64decode(case["body_base64"])
     if "body_parts" in case:

@@ -40,6 +40,7 @@ class Dedupd(Process):
         super().__init__(directory, name)
         self.data_dir = data_dir or os.path.join(self.directory, name + "-data")
         self.settings = dict(SETTINGS, data_dir=self.data_dir)
+        self.redis = None if isinstance(redis, str) else redis
         if redis is not None:
             self.settings["redis.url"] = redis if isinstance(redis, str) else redis.url
         self.settings.update(settings or {})
@@ -63,6 +64,9 @@ class Dedupd(Process):
         self.settings.update(settings or {})
         self.launch()
         wait_until(self.is_ready, 30, "dedupd says that it is ready")
+        if self.redis is not None and self.redis.running() and self.redis.state() != "T":
+            # It serves before its connections stand; the first answers may be partial.
+            wait_until(self.redis_up, 10, "dedupd is connected")
         return self
 
     def is_ready(self):
@@ -118,8 +122,9 @@ class Dedupd(Process):
         return self.http.get("/health").json
 
     def redis_up(self):
-        """Whether /health says that every connection to Redis answers."""
-        return self.health()["components"]["redis"]["status"] == "ok"
+        """Whether every connection to Redis answers, as /health says. Deliveries may still be in doubt: see wait_full."""
+        redis = self.health()["components"]["redis"]
+        return redis["connections_up"] == redis["connections"] > 0
 
     def stats(self):
         return self.http.get("/stats").json
