@@ -86,7 +86,8 @@ bool dd_redis_is_refusal(const char *error)
     return false;
 }
 
-/* A server that refuses a client says why and closes at once: a write then fails before the reason was read. */
+/* A server that refuses a client says why and closes at once: a write then fails before the reason was read.
+ */
 static const char *why_lost(const struct redisAsyncContext *ac, char words[100])
 {
     ssize_t n = recv(ac->c.fd, words, 99, MSG_DONTWAIT);

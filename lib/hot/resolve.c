@@ -1,22 +1,30 @@
-/* glibc's getaddrinfo_a runs the resolution on a thread of its own. One request at a time; its outcome is
- * collected by the next refresh, which every failed attempt to connect calls. */
+/* One look-up at a time, on a thread of its own that is not waited for: whoever is last, the thread or the
+ * owner, frees the job. Its outcome is collected by the next get or refresh. */
 #include "hot/resolve.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ADDRESSES 8
 
+static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+
+struct job {
+    _Atomic int refs; /* 2 while the thread runs, 1 when its result stands */
+    struct addrinfo *list;
+    char host[];
+};
+
 struct dd_resolve {
     pthread_mutex_t lock;
     char *host;
-    bool literal, running;
-    struct gaicb request;
-    struct addrinfo hints;
+    bool literal;
+    struct job *job; /* NULL: none runs */
     char address[ADDRESSES][DD_RESOLVE_TEXT];
     unsigned n;
 };
@@ -54,12 +62,11 @@ enum dd_err dd_resolve_create(const char *host, struct dd_resolve **out)
     }
     pthread_mutex_init(&r->lock, NULL);
     r->literal = is_literal(host);
-    r->hints.ai_socktype = SOCK_STREAM;
     struct addrinfo *list = NULL;
     if (r->literal) {
         strncpy(r->address[0], host, DD_RESOLVE_TEXT - 1);
         r->n = 1;
-    } else if (getaddrinfo(host, NULL, &r->hints, &list) == 0) {
+    } else if (getaddrinfo(host, NULL, &hints, &list) == 0) {
         take(r, list);
         freeaddrinfo(list);
     }
@@ -67,16 +74,44 @@ enum dd_err dd_resolve_create(const char *host, struct dd_resolve **out)
     return DD_OK;
 }
 
-/* Takes the outcome of a finished request. */
+/* ---- in the background ---- */
+
+static void release(struct job *job)
+{
+    if (atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) != 1) return;
+    if (job->list) freeaddrinfo(job->list);
+    free(job);
+}
+
+static void *look_up(void *arg)
+{
+    struct job *job = arg;
+    if (getaddrinfo(job->host, NULL, &hints, &job->list) != 0) job->list = NULL;
+    release(job);
+    return NULL;
+}
+
+static void start(struct dd_resolve *r)
+{
+    struct job *job = calloc(1, sizeof *job + strlen(r->host) + 1);
+    if (!job) return;
+    strcpy(job->host, r->host);
+    atomic_init(&job->refs, 2);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, look_up, job) != 0) {
+        free(job);
+        return;
+    }
+    pthread_detach(thread);
+    r->job = job;
+}
+
 static void collect(struct dd_resolve *r)
 {
-    if (!r->running) return;
-    int status = gai_error(&r->request);
-    if (status == EAI_INPROGRESS) return;
-    r->running = false;
-    if (status == 0) take(r, r->request.ar_result);
-    if (r->request.ar_result) freeaddrinfo(r->request.ar_result);
-    r->request.ar_result = NULL;
+    if (!r->job || atomic_load_explicit(&r->job->refs, memory_order_acquire) != 1) return;
+    take(r, r->job->list);
+    release(r->job);
+    r->job = NULL;
 }
 
 void dd_resolve_refresh(struct dd_resolve *r)
@@ -84,11 +119,7 @@ void dd_resolve_refresh(struct dd_resolve *r)
     if (r->literal) return;
     pthread_mutex_lock(&r->lock);
     collect(r);
-    if (!r->running) {
-        r->request = (struct gaicb){.ar_name = r->host, .ar_request = &r->hints};
-        struct gaicb *list[1] = {&r->request};
-        r->running = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL) == 0;
-    }
+    if (!r->job) start(r);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -105,11 +136,7 @@ enum dd_err dd_resolve_get(struct dd_resolve *r, unsigned attempt, char out[DD_R
 void dd_resolve_destroy(struct dd_resolve *r)
 {
     if (!r) return;
-    const struct gaicb *list[1] = {&r->request};
-    if (r->running && gai_cancel(&r->request) == EAI_NOTCANCELED)
-        while (gai_error(&r->request) == EAI_INPROGRESS)
-            (void)gai_suspend(list, 1, NULL); /* bounded by the resolver's own time-outs */
-    collect(r);
+    if (r->job) release(r->job);
     pthread_mutex_destroy(&r->lock);
     free(r->host);
     free(r);
