@@ -179,9 +179,8 @@ def store_path(it):
 
 def test_garbage_that_a_clean_stop_would_have_written(bench):
     """The files of a clean stop (deliveries, change table) with foreign bytes: ignored, with a line in the log."""
-    redis = bench.redis()
-    for name, url in (("embedded", ""), ("with redis", redis.url)):
-        it = bench.dedupd(name.replace(" ", "-"), redis=url)
+    for name, redis in (("embedded", None), ("with-redis", bench.redis())):
+        it = bench.dedupd(name, redis=redis)
         it.exposed("u1", ["a"])
         it.delivered("u1", ["d"])
         it.stop()

@@ -16,7 +16,7 @@ import pytest
 
 from dd.wait import wait_until
 
-STEPS = int(os.environ.get("MODEL_STEPS", "150"))
+STEPS = int(os.environ.get("MODEL_STEPS", "400"))
 SEEDS = [int(os.environ["MODEL_SEED"])] if "MODEL_SEED" in os.environ else [1, 2, 3]
 DAY_S = 86400
 WINDOW = 3
