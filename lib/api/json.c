@@ -1,8 +1,8 @@
 /* The scanner. A request's time goes into its strings, so these are looked at eight bytes at a time: one word
  * operation finds the first byte that ends or complicates a string (quote, backslash, control byte,
  * non-ASCII). Ids are plain ASCII nearly always; escapes and multi-byte characters take the slow way byte by
- * byte. A library that builds a tree takes 50 to 60 us for a body of 100 candidates; this takes a tenth of
- * that (tests/bench/bench_codec.c). */
+ * byte. Reading a body of 100 candidates (2.5 KB) takes 1.4 us, where jansson takes 28 us for its tree
+ * (tests/bench/bench_codec.c). */
 #include "api/json.h"
 
 #include "api/utf8.h"

@@ -161,12 +161,18 @@ static void add_string(struct corpus *c, struct dd_buf *out)
     dd_buf_add_u8(out, '"');
 }
 
+static void add_number(struct corpus *c, struct dd_buf *out)
+{
+    size_t bits = below(c, 64);
+    dd_buf_add_i64(out, (int64_t)next(c) >> bits);
+}
+
 static void add_item(struct corpus *c, struct dd_buf *out)
 {
     if (one_in(c, 60))
         dd_buf_add_str(out, PICK(c, scalars));
     else if (one_in(c, 3))
-        dd_buf_add_i64(out, (int64_t)next(c) >> below(c, 64));
+        add_number(c, out);
     else if (one_in(c, 3))
         dd_buf_add_str(out, "\"plain-id\"");
     else
