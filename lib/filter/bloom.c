@@ -4,6 +4,8 @@
  * was read, a negative stops after about two probes, and the classic form takes the fewest bits. */
 #include "filter/internal.h"
 
+#include "filter/probe.h"
+
 #include <math.h>
 
 static uint64_t body_bytes(const struct dd_filter_layer *l)
@@ -22,24 +24,49 @@ static uint32_t list_limit(const struct dd_filter_layer *l)
     return (uint32_t)((body_bytes(l) + DD_FILTER_LAYER_HEADER) / 4 + 1);
 }
 
-static inline bool contains(const struct dd_filter_layer *l, uint32_t fp)
+static inline unsigned bit_at(const uint8_t *bytes, uint32_t at)
 {
-    struct dd_filter_probe p = dd_filter_probe_start(l, fp);
-    for (unsigned i = 0; i < l->k; i++) {
-        uint32_t bit = dd_filter_probe_at(&p, i, l->units);
-        if ((l->bytes[bit / 8] >> bit % 8 & 1) == 0) return false;
+    return bytes[at / 8] >> at % 8 & 1;
+}
+
+static bool contains(const struct dd_filter_layer *l, uint32_t fp)
+{
+    for (struct dd_probe p = dd_probe_start(l, fp); p.i < l->k; dd_probe_next(&p, l, fp)) {
+        if (!bit_at(l->bytes, p.at)) return false;
     }
     return true;
+}
+
+/* Writes the indices of the candidates that pass the first four probes; returns how many. Whatever k is, a
+ * fingerprint that the layer holds is among them: with fewer probes than four all candidates are. */
+static size_t sieve(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *left)
+{
+    size_t kept = 0;
+    unsigned pass = l->k < DD_PROBE_FIRST;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t at[DD_PROBE_FIRST];
+        dd_probe_first(l, fps[i], at);
+        unsigned all = bit_at(l->bytes, at[0]) & bit_at(l->bytes, at[1]) & bit_at(l->bytes, at[2]) &
+                       bit_at(l->bytes, at[3]);
+        left[kept] = (uint8_t)i;
+        kept += all | pass;
+    }
+    return kept;
 }
 
 static size_t test(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *seen,
                    uint8_t mark)
 {
     size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (seen[i] != 0 || !contains(l, fps[i])) continue;
-        seen[i] = mark;
-        found++;
+    uint8_t left[DD_PROBE_RUN];
+    for (size_t from = 0; from < n; from += DD_PROBE_RUN) {
+        size_t kept = sieve(l, fps + from, n - from < DD_PROBE_RUN ? n - from : DD_PROBE_RUN, left);
+        for (size_t j = 0; j < kept; j++) {
+            size_t i = from + left[j];
+            if (seen[i] != 0 || !contains(l, fps[i])) continue;
+            seen[i] = mark;
+            found++;
+        }
     }
     return found;
 }
@@ -52,12 +79,10 @@ static unsigned count(const struct dd_filter_layer *l, uint32_t fp)
 /* true: at least one bit was not set before. */
 static bool set_bits(const struct dd_filter_layer *l, uint8_t *body, uint32_t fp)
 {
-    struct dd_filter_probe p = dd_filter_probe_start(l, fp);
     unsigned missing = 0;
-    for (unsigned i = 0; i < l->k; i++) {
-        uint32_t bit = dd_filter_probe_at(&p, i, l->units);
-        missing |= ~(unsigned)body[bit / 8] >> bit % 8 & 1;
-        body[bit / 8] |= (uint8_t)(1u << bit % 8);
+    for (struct dd_probe p = dd_probe_start(l, fp); p.i < l->k; dd_probe_next(&p, l, fp)) {
+        missing |= bit_at(body, p.at) ^ 1;
+        body[p.at / 8] |= (uint8_t)(1u << p.at % 8);
     }
     return missing;
 }

@@ -14,7 +14,8 @@
  * Hence Elias-Fano.
  *
  * A layer costs nothing before it is used, so where the capacity is a guess (no hint) the first one is given
- * room for 8 times as many: 3 bits more an entry, taken back by log2(n) as it fills. */
+ * room for 8 times as many and for 4,096 at least: a bit more an entry for each doubling, taken back by
+ * log2(n) as it fills, where a next layer would cost 2 to 5 bits an entry of its own. */
 #include "filter/internal.h"
 
 #include "filter/bits.h"
@@ -22,7 +23,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BITS_MIN = 16, STEP = 128 };
+enum { BITS_MIN = 16, STEP = 128, ROOM_TIMES = 8, ROOM_LEAST = 4096 };
 
 /* Where the parts of a body are. */
 struct parts {
@@ -48,8 +49,8 @@ static uint64_t body_bytes(const struct dd_filter_layer *l)
 
 static void plan(struct dd_filter_layer *l, const struct dd_filter_want *want)
 {
-    double bits = log2(want->capacity / want->rate);
-    bits = want->roomy ? floor(bits + 3) : ceil(bits);
+    double bits = ceil(log2(want->capacity / want->rate));
+    if (want->roomy) bits = floor(log2(fmax(ROOM_TIMES * want->capacity, ROOM_LEAST) / want->rate));
     bits = fmin(32, fmax(BITS_MIN, fmax(bits, want->fingerprint_bits)));
     l->k = l->low = (uint8_t)bits;
     l->units = 0;
@@ -64,15 +65,20 @@ static uint32_t list_limit(const struct dd_filter_layer *l)
     return (uint32_t)n;
 }
 
-/* Position of the set bit of z that has r set bits below it; z has more than r. */
-static unsigned select_bit(uint64_t z, unsigned r)
+/* Position of the set bit of z that has r set bits below it; z has more than r. First the byte, from the
+ * running sums of set bits by byte, all compared with r at once; then the bit. (Vigna, "Broadword
+ * Implementation of Rank/Select Queries", 2008.) */
+static inline unsigned select_bit(uint64_t z, unsigned r)
 {
-    unsigned at = 0;
-    for (unsigned below; (below = dd_bits_count(z & 0xff)) <= r && at < 56; at += 8)
-        r -= below, z >>= 8;
-    for (; r > 0; r--)
-        z &= z - 1;
-    return at + (unsigned)__builtin_ctzll(z | 1ULL << 63);
+    const uint64_t ones = 0x0101010101010101ULL, highs = 0x8080808080808080ULL;
+    uint64_t x = z - (z >> 1 & 0x5555555555555555ULL);
+    x = (x & 0x3333333333333333ULL) + (x >> 2 & 0x3333333333333333ULL);
+    uint64_t sums = ((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL) * ones;
+    unsigned byte = (unsigned)((((((r * ones) | highs) - sums) & highs) >> 7) * ones >> 56) * 8;
+    unsigned bits = (unsigned)(z >> byte & 0xff);
+    for (r -= (unsigned)(sums << 8 >> byte & 0xff); r > 0; r--)
+        bits &= bits - 1;
+    return byte + (unsigned)__builtin_ctz(bits | 0x100);
 }
 
 /* Position in `upper` after `left` more zeros from `at` on, or one not below upper_bits when there are not so
@@ -159,19 +165,17 @@ static unsigned count(const struct dd_filter_layer *l, uint32_t fp)
     return contains(l, &r, fp);
 }
 
-/* All `count` entries; returns how many. */
+/* All `count` entries. Entry i has its 1 at (upper value) + i. */
 static size_t decode(const struct dd_filter_layer *l, const uint8_t *body, uint32_t *out)
 {
     struct reader r = reader_of(l, body);
     size_t n = 0;
-    uint64_t high = 0;
-    for (uint64_t at = 0; at < r.p.upper_bits && n < l->count; at++) {
-        if (!upper_bit(&r, at)) {
-            high++;
-            continue;
+    for (uint64_t from = 0; from < r.p.upper_bits && n < l->count; from += 64) {
+        uint64_t word = dd_get_le64(r.upper + from / 8);
+        for (; word != 0 && n < l->count; word &= word - 1, n++) {
+            uint64_t high = from + (unsigned)__builtin_ctzll(word) - n;
+            out[n] = (uint32_t)(high << l->low) | dd_bits_get(r.lower, n * l->low, l->low);
         }
-        out[n] = (uint32_t)(high << l->low) | dd_bits_get(r.lower, n * l->low, l->low);
-        n++;
     }
     return n;
 }
@@ -186,23 +190,46 @@ static uint8_t best_low(const struct dd_filter_layer *l, uint32_t n)
     return (uint8_t)low;
 }
 
+/* Writes fields one after the other, four bytes at a time: a load of 8 bytes just stored in parts would wait
+ * for them. */
+struct writer {
+    uint8_t *at;
+    uint64_t held;
+    unsigned bits;
+};
+
+static inline void write_bits(struct writer *w, uint32_t value, unsigned width)
+{
+    w->held |= (uint64_t)value << w->bits;
+    w->bits += width;
+    if (w->bits < 32) return;
+    dd_put_le32(w->at, (uint32_t)w->held);
+    w->at += 4, w->held >>= 32, w->bits -= 32;
+}
+
+static void write_rest(struct writer *w)
+{
+    for (unsigned done = 0; done < w->bits; done += 8)
+        *w->at++ = (uint8_t)(w->held >> done);
+}
+
 static void encode(const struct dd_filter_layer *l, const uint32_t *v, uint8_t *body)
 {
     struct parts p = parts_of(l);
-    uint8_t *lower = body + p.directory_bytes, *upper = lower + p.lower_bytes;
-    uint64_t at = 0, zeros = 0;
-    for (uint32_t i = 0; zeros < p.zeros; at++) {
-        if (i < l->count && (uint64_t)v[i] >> l->low == zeros) {
-            upper[at / 8] |= (uint8_t)(1u << at % 8);
-            if (l->low > 0)
-                dd_bits_put(lower, (uint64_t)i * l->low, l->low, v[i] & (uint32_t)((1ULL << l->low) - 1));
-            i++;
-            continue;
-        }
-        zeros++;
-        if (zeros % STEP == 0 && zeros < p.zeros)
-            dd_put_le32(body + 4 * (zeros / STEP - 1), (uint32_t)at + 1);
+    struct writer lower = {.at = body + p.directory_bytes};
+    uint8_t *upper = lower.at + p.lower_bytes;
+    uint32_t low_mask = (uint32_t)((1ULL << l->low) - 1);
+    uint64_t mark = STEP; /* the next zero that the directory points behind */
+    for (uint64_t i = 0; i < l->count; i++) {
+        uint64_t high = (uint64_t)v[i] >> l->low;
+        for (; mark <= high; mark += STEP)
+            dd_put_le32(body + 4 * (mark / STEP - 1), (uint32_t)(mark + i));
+        upper[(high + i) / 8] |= (uint8_t)(1u << (high + i) % 8);
+        write_bits(&lower, v[i] & low_mask, l->low);
     }
+    for (; mark < p.zeros; mark += STEP)
+        dd_put_le32(body + 4 * (mark / STEP - 1), (uint32_t)(mark + l->count));
+    write_rest(&lower);
 }
 
 /* Replaces the body at the end of out. */

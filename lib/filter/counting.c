@@ -10,6 +10,8 @@
  * rotate, adding in place); the list is left at half the first layer's capacity. */
 #include "filter/internal.h"
 
+#include "filter/probe.h"
+
 #include <math.h>
 
 static uint64_t body_bytes(const struct dd_filter_layer *l)
@@ -40,12 +42,11 @@ static inline void put(uint8_t *body, uint32_t i, unsigned value)
     body[i / 2] = (uint8_t)((body[i / 2] & ~(15u << shift)) | value << shift);
 }
 
-static inline unsigned lowest(const struct dd_filter_layer *l, const uint8_t *body, uint32_t fp)
+static unsigned lowest(const struct dd_filter_layer *l, const uint8_t *body, uint32_t fp)
 {
-    struct dd_filter_probe p = dd_filter_probe_start(l, fp);
     unsigned low = DD_FILTER_COPIES;
-    for (unsigned i = 0; i < l->k && low > 0; i++) {
-        unsigned c = get(body, dd_filter_probe_at(&p, i, l->units));
+    for (struct dd_probe p = dd_probe_start(l, fp); p.i < l->k && low > 0; dd_probe_next(&p, l, fp)) {
+        unsigned c = get(body, p.at);
         if (c < low) low = c;
     }
     return low;
@@ -53,23 +54,42 @@ static inline unsigned lowest(const struct dd_filter_layer *l, const uint8_t *bo
 
 static void change(const struct dd_filter_layer *l, uint8_t *body, uint32_t fp, int by)
 {
-    struct dd_filter_probe p = dd_filter_probe_start(l, fp);
-    for (unsigned i = 0; i < l->k; i++) {
-        uint32_t at = dd_filter_probe_at(&p, i, l->units);
-        int c = (int)get(body, at), next = c + by;
+    for (struct dd_probe p = dd_probe_start(l, fp); p.i < l->k; dd_probe_next(&p, l, fp)) {
+        int c = (int)get(body, p.at), next = c + by;
         if (c == (int)DD_FILTER_COPIES) continue;
-        put(body, at, next < 0 ? 0 : next > 15 ? 15 : (unsigned)next);
+        put(body, p.at, next < 0 ? 0 : next > 15 ? 15 : (unsigned)next);
     }
+}
+
+/* As in Bloom layers. */
+static size_t sieve(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *left)
+{
+    size_t kept = 0;
+    unsigned pass = l->k < DD_PROBE_FIRST;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t at[DD_PROBE_FIRST];
+        dd_probe_first(l, fps[i], at);
+        unsigned all = (get(l->bytes, at[0]) > 0) & (get(l->bytes, at[1]) > 0) & (get(l->bytes, at[2]) > 0) &
+                       (get(l->bytes, at[3]) > 0);
+        left[kept] = (uint8_t)i;
+        kept += all | pass;
+    }
+    return kept;
 }
 
 static size_t test(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *seen,
                    uint8_t mark)
 {
     size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (seen[i] != 0 || lowest(l, l->bytes, fps[i]) == 0) continue;
-        seen[i] = mark;
-        found++;
+    uint8_t left[DD_PROBE_RUN];
+    for (size_t from = 0; from < n; from += DD_PROBE_RUN) {
+        size_t kept = sieve(l, fps + from, n - from < DD_PROBE_RUN ? n - from : DD_PROBE_RUN, left);
+        for (size_t j = 0; j < kept; j++) {
+            size_t i = from + left[j];
+            if (seen[i] != 0 || lowest(l, l->bytes, fps[i]) == 0) continue;
+            seen[i] = mark;
+            found++;
+        }
     }
     return found;
 }

@@ -11,6 +11,7 @@
 #include "filter/internal.h"
 
 #include "filter/bits.h"
+#include "filter/probe.h"
 
 #include <math.h>
 
@@ -40,22 +41,17 @@ static uint32_t list_limit(const struct dd_filter_layer *l)
     return (uint32_t)((body_bytes(l) + DD_FILTER_LAYER_HEADER) / 4 + 1);
 }
 
-static inline uint32_t range(uint64_t hash, uint32_t n)
-{
-    return (uint32_t)((hash >> 32) * n >> 32);
-}
-
 static inline uint32_t other_bucket(uint32_t tag, uint32_t bucket, uint32_t buckets)
 {
-    uint32_t sum = range(dd_mix64(tag), buckets);
+    uint32_t sum = dd_probe_upper(dd_mix64(tag), buckets);
     return sum >= bucket ? sum - bucket : sum + buckets - bucket;
 }
 
 static inline struct place place_of(const struct dd_filter_layer *l, uint32_t fp)
 {
-    uint64_t h = dd_filter_probe_start(l, fp).state;
+    uint64_t h = dd_probe_hash(l, fp, 0);
     uint32_t tag = (uint32_t)h >> (32 - l->k);
-    struct place p = {.tag = tag ? tag : 1, .bucket = range(h, l->units)};
+    struct place p = {.tag = tag ? tag : 1, .bucket = dd_probe_upper(h, l->units)};
     p.other = other_bucket(p.tag, p.bucket, l->units);
     return p;
 }

@@ -62,39 +62,14 @@ static inline uint8_t *dd_filter_body(const struct dd_filter_layer *l, const str
     return out->data + out->len - l->bytes_len;
 }
 
-/* ---- probes of Bloom and counting layers: `units` places, chosen anew for each probe ----
- *
- * One 64-bit mix gives two probes (its halves); the next mix continues from the state. Plain double hashing
- * from a 32-bit fingerprint was measured at 2.8 times the budget at 129 items and 1.3 times at 1,000; this
- * at 1.00. */
-struct dd_filter_probe {
-    uint64_t state;
-};
-
-#define DD_FILTER_GOLDEN 0x9e3779b97f4a7c15ULL
-
-static inline struct dd_filter_probe dd_filter_probe_start(const struct dd_filter_layer *l, uint32_t fp)
-{
-    return (struct dd_filter_probe){dd_mix64(((uint64_t)l->seed + 1) * DD_FILTER_GOLDEN + fp)};
-}
-
-/* Place i of 0, 1, 2, ... in that order. */
-static inline uint32_t dd_filter_probe_at(struct dd_filter_probe *p, unsigned i, uint32_t units)
-{
-    if (i % 2 == 1) return (uint32_t)((p->state & 0xffffffffu) * units >> 32);
-    if (i > 0) p->state = dd_mix64(p->state + DD_FILTER_GOLDEN);
-    return (uint32_t)((p->state >> 32) * units >> 32);
-}
-
-/* Probes and places of a Bloom layer of `capacity` items at `rate` (share.c). */
-void dd_filter_bloom_size(uint32_t capacity, double rate, uint8_t *k, uint32_t *places);
-
 /* ---- error budget and growth (share.c) ---- */
 
 /* The rate that layer number j (from 0) may reach when full. */
 double dd_filter_layer_rate(const struct dd_filter_policy *p, unsigned j);
 /* Capacity of the next layer of a set that has these layers. */
 uint32_t dd_filter_next_capacity(const struct dd_filter_view *v);
+/* Probes and places of a Bloom layer of `capacity` items at `rate` (share.c). */
+void dd_filter_bloom_size(uint32_t capacity, double rate, uint8_t *k, uint32_t *places);
 uint8_t dd_filter_hint_code(uint32_t hint);
 uint32_t dd_filter_hint_of(uint8_t code);
 bool dd_filter_policy_valid(const struct dd_filter_policy *p);

@@ -1,8 +1,8 @@
 /* Sorted lists of 32-bit fingerprints: what a light user has, what an operand is, and what follows full
  * layers.
  *
- * Fingerprints are uniform, so the place of one is guessed from its value and found a few entries away: a
- * search costs a handful of steps at 100 and at 10,000 entries alike (measured 6 to 9 ns). */
+ * Searches halve the list without branches. Guessing the place from the value (fingerprints are uniform)
+ * takes fewer steps, but each is a mispredicted branch: measured 26 ns against 9 at 300 entries. */
 #include "filter/internal.h"
 
 #define BLOCK 16 /* insertion sort below this length */
@@ -104,23 +104,16 @@ static uint32_t entry(const uint8_t *list, size_t i)
 }
 
 /* Index of the first entry that is not below fp; n when there is none. Any list, sorted or not, ends in 0 ..
- * n. */
-static size_t lower_bound(const uint8_t *list, size_t n, uint32_t fp)
+ * n. The number of steps depends on n alone and the choice in each is arithmetic: nothing to mispredict. */
+static inline size_t lower_bound(const uint8_t *list, size_t n, uint32_t fp)
 {
-    size_t low = 0, high = n, i = (size_t)((uint64_t)fp * n >> 32), step = 4;
-    while (low < high) {
-        if (i >= high) i = high - 1;
-        if (entry(list, i) < fp) {
-            low = i + 1;
-            i = low + step;
-        } else {
-            high = i;
-            i = high > low + step ? high - step : low + (high - low) / 2;
-        }
-        step *= 2;
-        if (step > 32) i = low + (high - low) / 2; /* the guess was far off: halve from here */
+    size_t low = 0;
+    while (n > 1) {
+        size_t half = n / 2;
+        low += half & -(size_t)(entry(list, low + half - 1) < fp);
+        n -= half;
     }
-    return low;
+    return low + (n == 1 && entry(list, low) < fp);
 }
 
 unsigned dd_list_count(const uint8_t *list, uint32_t n, uint32_t fp)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "filter/internal.h"
+#include "filter/probe.h"
 
 uint64_t rng_next(struct rng *r)
 {

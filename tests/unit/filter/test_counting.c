@@ -86,19 +86,24 @@ START_TEST(lists_count_exactly)
 }
 END_TEST
 
-/* Other kinds answer 0 or 1. */
+/* Added twice, an item counts 2 (or, rarely, more) in counting sets and 1 in the others. */
 START_TEST(others_do_not_count)
 {
     struct dd_filter_policy p = policy_of((enum dd_filter_kind)_i);
     struct rng r = {3};
+    unsigned expected = _i == DD_FILTER_COUNTING ? 2 : 1, above = 0;
     uint32_t *fps = random_fps(&r, 1000);
     struct dd_buf set = {0};
     struct dd_filter_view v;
     set_add(&set, &p, 0, fps, 1000);
     set_add(&set, &p, 0, fps, 1000);
     ck_assert_ok(dd_filter_view_open(&v, dd_buf_slice(&set)));
-    for (int i = 0; i < 1000; i++)
-        ck_assert_uint_eq(dd_filter_view_count(&v, fps[i]), _i == DD_FILTER_COUNTING ? 2 : 1);
+    for (int i = 0; i < 1000; i++) {
+        unsigned count = dd_filter_view_count(&v, fps[i]);
+        ck_assert_uint_ge(count, expected);
+        above += count > expected;
+    }
+    ck_assert_uint_le(above, _i == DD_FILTER_COUNTING ? 4 : 0);
     ck_assert_uint_eq(dd_filter_view_count(&v, 1), 0);
     dd_buf_free(&set);
     free(fps);
