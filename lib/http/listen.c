@@ -37,12 +37,19 @@ static enum dd_err failed(const char *address, enum dd_err err)
     return errno == EADDRINUSE && err != DD_INVALID ? DD_LOCKED : err;
 }
 
+static bool is_port(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits && digits <= 5 && !text[digits] &&
+           strtol(text, NULL, 10) <= 65535; /* getaddrinfo would wrap */
+}
+
 /* "host:port" or "[host]:port", numeric. */
 static enum dd_err resolve(const char *address, struct addrinfo **out)
 {
     char host[64];
     const char *colon = strrchr(address, ':');
-    if (!colon || colon == address || !colon[1]) return DD_INVALID;
+    if (!colon || colon == address || !is_port(colon + 1)) return DD_INVALID;
     const char *from = address, *to = colon;
     if (*from == '[' && to[-1] == ']')
         from++, to--;
