@@ -15,7 +15,9 @@
 const struct dd_api_backend dd_api_dedup = {.exposed = dd_dedup_exposed,
                                             .filter = dd_dedup_filter,
                                             .delivered = dd_dedup_delivered,
-                                            .status = dd_dedup_get_status};
+                                            .status = dd_dedup_get_status,
+                                            .flush = dd_wheel_flush,
+                                            .slots = dd_wheel_get_slots};
 
 const char *dd_api_endpoint_name(enum dd_endpoint e)
 {
@@ -23,7 +25,7 @@ const char *dd_api_endpoint_name(enum dd_endpoint e)
         [DD_ENDPOINT_EXPOSED] = "exposed",     [DD_ENDPOINT_FILTER] = "filter",
         [DD_ENDPOINT_DELIVERED] = "delivered", [DD_ENDPOINT_HEALTH] = "health",
         [DD_ENDPOINT_STATS] = "stats",         [DD_ENDPOINT_METRICS] = "metrics",
-        [DD_ENDPOINT_OTHER] = "other"};
+        [DD_ENDPOINT_ADMIN] = "admin",         [DD_ENDPOINT_OTHER] = "other"};
     return names[e];
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "dedup/dedup.h"
+#include "dedup/wheel.h"
 #include "http/http.h"
 #include "stats/stats.h"
 
@@ -24,6 +25,8 @@ struct dd_api_backend {
     void (*filter)(struct dd_dedup_loop *dl, struct dd_filter_call *c);
     void (*delivered)(struct dd_dedup_loop *dl, struct dd_delivered_call *c);
     void (*status)(struct dd_dedup *d, struct dd_dedup_status *out);
+    enum dd_err (*flush)(struct dd_wheel *w, struct dd_wheel_flush *f);
+    unsigned (*slots)(struct dd_wheel *w, struct dd_wheel_slot_info *out, unsigned max);
 };
 
 extern const struct dd_api_backend dd_api_dedup;
@@ -34,6 +37,7 @@ struct dd_api_options {
     struct dd_clock *clock;
     const struct dd_api_backend *backend; /* NULL: dd_api_dedup */
     struct dd_dedup *dedup;               /* handed to backend->status */
+    struct dd_wheel *wheel;               /* handed to backend->flush and ->slots; NULL: nothing is staged */
     struct dd_stats *stats;
     unsigned max_candidates; /* of one /filter; 0: 10,000 */
     unsigned max_items;      /* of one /exposed or /delivered; 0: 10,000 */

@@ -87,6 +87,39 @@ static enum level add_hot(struct dd_buf *out, const struct dd_hot_status *h)
     return c.level;
 }
 
+/* A loss is news for an hour; the counter in /metrics keeps it. */
+#define LOSS_SHOWN_MS 3600000
+
+static const char *staging_name(enum dd_wheel_staging s)
+{
+    return s == DD_STAGING_FIRM ? "staged" : s == DD_STAGING_VOLATILE ? "volatile" : "off";
+}
+
+/* What stands between exposures and the store when they are staged in Redis. */
+static enum level add_ingest(struct dd_buf *out, const struct dd_wheel_status *w, int64_t now_ms)
+{
+    struct component c = {.out = out};
+    const struct dd_hot_durability *d = &w->durability;
+    if (w->staging_wanted && w->staging == DD_STAGING_OFF)
+        degrade(&c, DEGRADED, "exposures are not staged but written directly, which costs more: %s",
+                d->known && *d->warnings ? d->warnings : "Redis has not said yet how durable it is");
+    if (w->lagging)
+        degrade(&c, DEGRADED, "the oldest ended slot has waited %lld s to be emptied into the store%s",
+                (long long)w->lag_s, w->paused ? " (wheel.paused is on)" : "");
+    if (*w->last_error) degrade(&c, DEGRADED, "the wheel's last tick failed: %s", w->last_error);
+    if (w->displaced) degrade(&c, DEGRADED, "another process has taken this store's place in Redis");
+    if (d->losses && now_ms - d->last_loss_ms < LOSS_SHOWN_MS)
+        degrade(&c, DEGRADED, "Redis lost staged exposures (%llu times since the start)",
+                (unsigned long long)d->losses);
+    open_component(&c, "ingest");
+    dd_buf_addf(out,
+                ",\"durability\":\"%s\",\"lag_s\":%lld,\"slots\":%u,\"warnings\":", staging_name(w->staging),
+                (long long)w->lag_s, w->slots);
+    dd_json_add_string(out, dd_slice_str(d->warnings));
+    dd_buf_add_u8(out, '}');
+    return c.level;
+}
+
 static enum level add_clock(struct dd_buf *out, int64_t behind_ms)
 {
     struct component c = {.out = out};
@@ -121,6 +154,10 @@ void dd_api_health(struct dd_api_loop *al, const struct dd_api_origin *o)
     dd_buf_add_u8(&parts, ',');
     level = max_level(level, add_hot(&parts, &s.hot));
     dd_buf_add_u8(&parts, ',');
+    if (!s.hot.embedded) {
+        level = max_level(level, add_ingest(&parts, &s.wheel, dd_clock_wall(a->options.clock).ms));
+        dd_buf_add_u8(&parts, ',');
+    }
     level = max_level(level, add_clock(&parts, s.clock_behind_ms));
     dd_buf_reset(out);
     dd_buf_addf(out, "{\"status\":\"%s\",\"version\":\"%s\",\"uptime_s\":%lld,\"draining\":%s,",

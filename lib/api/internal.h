@@ -17,6 +17,7 @@ enum dd_endpoint {
     DD_ENDPOINT_HEALTH,
     DD_ENDPOINT_STATS,
     DD_ENDPOINT_METRICS,
+    DD_ENDPOINT_ADMIN,
     DD_ENDPOINT_OTHER,
     DD_ENDPOINT_COUNT
 };
@@ -96,6 +97,8 @@ void dd_api_health(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health_live(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health_ready(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_stats(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_flush(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_slots(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_metrics(struct dd_api_loop *al, const struct dd_api_origin *o);
 
 const char *dd_api_endpoint_name(enum dd_endpoint e);

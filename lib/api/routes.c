@@ -23,6 +23,8 @@ static const struct route routes[] = {
     {"/health/ready", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_ready},
     {"/stats", DD_HTTP_GET, BOTH, DD_ENDPOINT_STATS, dd_api_stats},
     {"/metrics", DD_HTTP_GET, BOTH, DD_ENDPOINT_METRICS, dd_api_metrics},
+    {"/admin/flush", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_flush},
+    {"/admin/slots", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_slots},
 };
 
 #define ROUTES (sizeof routes / sizeof *routes)

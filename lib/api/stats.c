@@ -133,6 +133,19 @@ static void add_hot(struct dd_buf *out, const struct dd_hot_status *h)
     dd_buf_add_str(out, "},");
 }
 
+static void add_wheel(struct dd_buf *out, const struct dd_wheel_status *w)
+{
+    static const char *const names[] = {
+        [DD_STAGING_OFF] = "off", [DD_STAGING_FIRM] = "staged", [DD_STAGING_VOLATILE] = "volatile"};
+    dd_buf_addf(out, "\"wheel\":{\"staging\":\"%s\",\"paused\":%s,\"slots\":%u,\"lag_s\":%lld,",
+                names[w->staging], w->paused ? "true" : "false", w->slots, (long long)w->lag_s);
+    dd_buf_addf(out, "\"users_flushed\":%llu,\"items_flushed\":%llu,\"losses\":%llu,\"last_error\":",
+                (unsigned long long)w->users_flushed, (unsigned long long)w->items_flushed,
+                (unsigned long long)w->durability.losses);
+    dd_json_add_string(out, dd_slice_str(w->last_error));
+    dd_buf_add_str(out, "},");
+}
+
 static void add_metric(void *arg, const char *name, const struct dd_counter *c, const struct dd_gauge *g,
                        const struct dd_histogram *h)
 {
@@ -160,6 +173,7 @@ void dd_api_stats(struct dd_api_loop *al, const struct dd_api_origin *o)
     add_ratios(out, a->options.stats);
     add_store(out, &s.store);
     add_hot(out, &s.hot);
+    add_wheel(out, &s.wheel);
     dd_buf_add_str(out, "\"metrics\":{");
     dd_stats_each(a->options.stats, add_metric, out);
     dd_buf_add_str(out, "}}");

@@ -9,6 +9,7 @@
 void fake_init(struct fake *f, struct dd_clock *clock)
 {
     *f = (struct fake){.clock = clock};
+    f->flush_start = DD_PENDING;
     f->status = (struct dd_dedup_status){.writable = true, .full = true};
     f->status.store = (struct dd_store_status){.writable = true, .free_bytes = 5000000000, .commits = 3};
     f->status.hot = (struct dd_hot_status){.embedded = true, .up = true, .recent_intact = true};
@@ -27,6 +28,11 @@ struct dd_dedup_loop *fake_loop(struct fake *f)
 struct dd_dedup *fake_dedup(struct fake *f)
 {
     return (struct dd_dedup *)(void *)f;
+}
+
+struct dd_wheel *fake_wheel(struct fake *f)
+{
+    return (struct dd_wheel *)(void *)f;
 }
 
 static struct fake *of_loop(struct dd_dedup_loop *dl)
@@ -184,5 +190,24 @@ static void status(struct dd_dedup *d, struct dd_dedup_status *out)
     *out = ((struct fake *)(void *)d)->status;
 }
 
-const struct dd_api_backend fake_backend = {
-    .exposed = exposed, .filter = filter, .delivered = delivered, .status = status};
+static enum dd_err flush(struct dd_wheel *w, struct dd_wheel_flush *call)
+{
+    struct fake *f = (struct fake *)(void *)w;
+    if (f->flush_start == DD_PENDING) f->flush = call;
+    f->calls++;
+    return f->flush_start;
+}
+
+static unsigned slots(struct dd_wheel *w, struct dd_wheel_slot_info *out, unsigned max)
+{
+    ck_assert_uint_eq(max, DD_WHEEL_SLOTS_SHOWN);
+    *out = ((struct fake *)(void *)w)->slot;
+    return 1;
+}
+
+const struct dd_api_backend fake_backend = {.exposed = exposed,
+                                            .filter = filter,
+                                            .delivered = delivered,
+                                            .status = status,
+                                            .flush = flush,
+                                            .slots = slots};

@@ -19,6 +19,9 @@ struct fake {
     bool hold;            /* done waits for fake_answer */
     bool hold_finish;     /* finished waits for fake_finish */
     struct dd_dedup_status status;
+    struct dd_wheel_slot_info slot; /* the one that is shown */
+    struct dd_wheel_flush *flush;   /* the one that waits */
+    enum dd_err flush_start;        /* DD_PENDING when all is well */
     /* what it knows */
     struct fake_entry *entries;
     unsigned n;
@@ -35,6 +38,7 @@ void fake_init(struct fake *f, struct dd_clock *clock);
 void fake_free(struct fake *f);
 struct dd_dedup_loop *fake_loop(struct fake *f);
 struct dd_dedup *fake_dedup(struct fake *f);
+struct dd_wheel *fake_wheel(struct fake *f);
 /* Lets the held call answer, and end. */
 void fake_answer(struct fake *f);
 void fake_finish(struct fake *f);

@@ -3,6 +3,6 @@
 int main(void)
 {
     Suite *suites[] = {suite_json(),   suite_codec(),  suite_bad_requests(), suite_differential(),
-                       suite_routes(), suite_golden(), suite_health()};
+                       suite_routes(), suite_golden(), suite_health(),       suite_slots()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }

@@ -31,6 +31,7 @@ void served_start(struct served *s, enum dd_api_listener listener)
                                .clock = &s->clock,
                                .backend = &fake_backend,
                                .dedup = fake_dedup(&s->fake),
+                               .wheel = fake_wheel(&s->fake),
                                .stats = s->stats};
     ck_assert_ok(dd_api_create(&o, &s->api));
     ck_assert_ok(dd_api_loop_create(s->api, fake_loop(&s->fake), listener, &s->al));

@@ -10,5 +10,6 @@ Suite *suite_differential(void);
 Suite *suite_routes(void);
 Suite *suite_golden(void);
 Suite *suite_health(void);
+Suite *suite_slots(void);
 
 #endif

@@ -128,6 +128,51 @@ START_TEST(clock_stepped_back)
 }
 END_TEST
 
+START_TEST(staging)
+{
+    struct dd_wheel_status *w = &s.fake.status.wheel;
+    s.fake.status.hot.embedded = false;
+    w->staging_wanted = true;
+    w->staging = DD_STAGING_FIRM;
+    status_of("/health", 200, "ok");
+    ck_assert_str_eq(text_at("components", "ingest", "durability"), "staged");
+    w->lagging = true;
+    w->lag_s = 9000;
+    status_of("/health", 200, "degraded");
+    ck_assert_str_eq(text_at("components", "ingest", "reasons"),
+                     "the oldest ended slot has waited 9000 s to be emptied into the store");
+    w->lagging = false;
+    w->staging = DD_STAGING_OFF;
+    w->durability.known = true;
+    snprintf(w->durability.warnings, sizeof w->durability.warnings, "appendonly is no");
+    status_of("/health", 200, "degraded");
+    ck_assert_ptr_nonnull(strstr(text_at("components", "ingest", "reasons"), "costs more: appendonly is no"));
+    ck_assert_str_eq(text_at("components", "ingest", "warnings"), "appendonly is no");
+    w->staging_wanted = false; /* direct on purpose */
+    status_of("/health", 200, "ok");
+}
+END_TEST
+
+START_TEST(losses_and_errors_of_the_wheel)
+{
+    struct dd_wheel_status *w = &s.fake.status.wheel;
+    s.fake.status.hot.embedded = false;
+    w->durability.losses = 2;
+    w->durability.last_loss_ms = dd_clock_wall(&s.clock).ms - 1000;
+    status_of("/health", 200, "degraded");
+    ck_assert_ptr_nonnull(
+        strstr(text_at("components", "ingest", "reasons"), "lost staged exposures (2 times"));
+    dd_clock_move(&s.clock, 3600000);
+    status_of("/health", 200, "ok");
+    snprintf(w->last_error, sizeof w->last_error, "timeout");
+    status_of("/health", 200, "degraded");
+    *w->last_error = 0;
+    w->displaced = true;
+    status_of("/health", 200, "degraded");
+    ck_assert_ptr_nonnull(strstr(text_at("components", "ingest", "reasons"), "another process"));
+}
+END_TEST
+
 START_TEST(nothing_works)
 {
     redis_away();
@@ -272,6 +317,8 @@ Suite *suite_health(void)
     tcase_add_test(t, deliveries_lost);
     tcase_add_test(t, corrupt_blobs);
     tcase_add_test(t, clock_stepped_back);
+    tcase_add_test(t, staging);
+    tcase_add_test(t, losses_and_errors_of_the_wheel);
     tcase_add_test(t, nothing_works);
     tcase_add_test(t, draining);
     tcase_add_test(t, head_has_no_body);
