@@ -1,6 +1,7 @@
 /* What every unit test shares: the check library, temporary directories, and one line per suite.
  *
- * A file tests/unit/<module>/test_<what>.c defines `Suite *suite_<what>(void)`; tests/unit/<module>/main.c lists them. */
+ * A file tests/unit/<module>/test_<what>.c defines `Suite *suite_<what>(void)`; tests/unit/<module>/main.c
+ * lists them. */
 #ifndef DD_TESTS_UNIT_H
 #define DD_TESTS_UNIT_H
 
@@ -22,8 +23,8 @@
                       dd_err_name(expected));                                                                \
     } while (0)
 
-/* A new empty directory under $TMPDIR; unit_rmdir removes it with everything below. The path is the caller's to
- * free through unit_rmdir. */
+/* A new empty directory under $TMPDIR; unit_rmdir removes it with everything below. The path is the caller's
+ * to free through unit_rmdir. */
 char *unit_mkdir(void);
 void unit_rmdir(char *path);
 

@@ -2,10 +2,11 @@
 
 Suite *suite_calls(void);
 Suite *suite_model(void);
+Suite *suite_orders(void);
 Suite *suite_pieces(void);
 
 int main(void)
 {
-    Suite *suites[] = {suite_pieces(), suite_calls(), suite_model()};
+    Suite *suites[] = {suite_pieces(), suite_calls(), suite_orders(), suite_model()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }

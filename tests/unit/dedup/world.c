@@ -1,5 +1,6 @@
 #include "world.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,9 +149,9 @@ void world_redis_start(struct world *w)
                (char *)NULL);
         _exit(127);
     }
-    int64_t until = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + 30000;
     while (world_redis_cli(w, "ping") != 0)
-        ck_assert_msg(mono_ms() < until, "redis-server did not start");
+        ck_assert_msg(mono_ms() < deadline, "redis-server did not start");
 }
 
 void world_redis_kill(struct world *w)
@@ -169,46 +170,90 @@ int world_redis_cli(struct world *w, const char *command)
 
 void world_wait_hot(struct world *w, bool up)
 {
-    int64_t until = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + 30000;
     struct dd_hot_status s;
     do {
-        ck_assert_msg(mono_ms() < until, "the hot tier did not come %s", up ? "up" : "down");
+        ck_assert_msg(mono_ms() < deadline, "the hot tier did not come %s", up ? "up" : "down");
         world_turn(w);
         dd_hot_get_status(w->hot, &s);
     } while (s.up != up);
 }
 
-/* ---- calls ---- */
+void world_wipe(struct world *w)
+{
+    char data[600];
+    path_of(w, "data", data, sizeof data);
+    unit_rmdir(strdup(data));
+}
 
-struct pending {
-    struct dd_arena arena;
-    bool done, finished;
-};
+static void until(int64_t deadline_ms, const char *what)
+{
+    ck_assert_msg(mono_ms() < deadline_ms, "%s", what);
+}
+
+void world_wait_staging(struct world *w)
+{
+    int64_t deadline = mono_ms() + 30000;
+    while (dd_wheel_staging(w->wheel) == DD_STAGING_OFF || dd_wheel_oldest_s(w->wheel) == INT64_MIN) {
+        until(deadline, "staging did not begin");
+        world_turn(w);
+    }
+}
+
+void world_wait_no_slots(struct world *w)
+{
+    int64_t deadline = mono_ms() + 30000;
+    struct dd_wheel_status s;
+    do {
+        until(deadline, "the slots were not emptied");
+        sched_yield();
+        dd_wheel_get_status(w->wheel, &s);
+    } while (!s.known || s.slots);
+}
+
+static void on_flushed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+void world_flush(struct world *w, bool all)
+{
+    int64_t deadline = mono_ms() + 30000;
+    bool flushed = false;
+    w->flush = (struct dd_wheel_flush){.all = all, .loop = w->loop, .done = on_flushed, .arg = &flushed};
+    ck_assert_err(dd_wheel_flush(w->wheel, &w->flush), DD_PENDING);
+    while (!flushed) {
+        until(deadline, "the flush did not end");
+        world_turn(w);
+    }
+}
+
+/* ---- calls ---- */
 
 static void on_done(void *arg)
 {
-    struct pending *p = arg;
+    struct world_call *p = arg;
     ck_assert(!p->done && !p->finished);
     p->done = true;
 }
 
 static void on_finished(void *arg)
 {
-    struct pending *p = arg;
+    struct world_call *p = arg;
     ck_assert(p->done && !p->finished);
     p->finished = true;
 }
 
-static void run_until_finished(struct world *w, struct pending *p)
+static void run_until_finished(struct world *w, struct world_call *p)
 {
-    int64_t until = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + 30000;
     while (!p->finished) {
-        ck_assert_msg(mono_ms() < until, "a call did not finish");
+        until(deadline, "a call did not finish");
         world_turn(w);
     }
 }
 
-static struct dd_item *make_items(struct pending *p, const int *items, unsigned n)
+static struct dd_item *make_items(struct world_call *p, const int *items, unsigned n)
 {
     struct dd_item *out = dd_arena_calloc(&p->arena, n, sizeof *out);
     for (unsigned i = 0; i < n; i++) {
@@ -219,44 +264,89 @@ static struct dd_item *make_items(struct pending *p, const int *items, unsigned 
     return out;
 }
 
+static void start_exposed(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                          int64_t ts_ms, struct world_call *p)
+{
+    *p = (struct world_call){0};
+    p->event = (struct dd_exposed_event){.scene = dd_scenes_find(w->scenes, dd_slice_str(scene)),
+                                         .user = dd_slice_str(user),
+                                         .items = make_items(p, items, n),
+                                         .n = n,
+                                         .ts_ms = ts_ms};
+    p->exposed = (struct dd_exposed_call){
+        .events = &p->event, .n = 1, .arena = &p->arena, .done = on_done, .finished = on_finished, .arg = p};
+    dd_dedup_exposed(w->dl, &p->exposed);
+}
+
+void world_exposed_start(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                         struct world_call *p)
+{
+    start_exposed(w, scene, user, items, n, DD_TS_NOW, p);
+}
+
+enum dd_err world_exposed_end(struct world *w, struct world_call *p)
+{
+    run_until_finished(w, p);
+    w->last_durability = p->exposed.durability;
+    dd_arena_free(&p->arena);
+    return p->exposed.err == DD_OK ? p->event.result : p->exposed.err;
+}
+
 enum dd_err world_exposed(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
                           int64_t ts_ms)
 {
-    struct pending p = {0};
-    struct dd_exposed_event e = {.scene = dd_scenes_find(w->scenes, dd_slice_str(scene)),
-                                 .user = dd_slice_str(user),
-                                 .items = make_items(&p, items, n),
-                                 .n = n,
-                                 .ts_ms = ts_ms};
-    struct dd_exposed_call c = {
-        .events = &e, .n = 1, .arena = &p.arena, .done = on_done, .finished = on_finished, .arg = &p};
-    dd_dedup_exposed(w->dl, &c);
-    run_until_finished(w, &p);
-    dd_arena_free(&p.arena);
-    return c.err == DD_OK ? e.result : c.err;
+    struct world_call p;
+    start_exposed(w, scene, user, items, n, ts_ms, &p);
+    return world_exposed_end(w, &p);
+}
+
+static void start_filter(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                         unsigned limit, enum dd_claim claim, bool explain, struct world_call *p)
+{
+    *p = (struct world_call){0};
+    p->filter = (struct dd_filter_call){.scene = dd_scenes_find(w->scenes, dd_slice_str(scene)),
+                                        .user = dd_slice_str(user),
+                                        .items = make_items(p, items, n),
+                                        .n = n,
+                                        .limit = limit,
+                                        .claim = claim,
+                                        .explain = explain,
+                                        .arena = &p->arena,
+                                        .done = on_done,
+                                        .finished = on_finished,
+                                        .arg = p};
+    dd_dedup_filter(w->dl, &p->filter);
+}
+
+static void end_filter(struct world *w, struct world_call *p, const int *items, struct world_answer *out)
+{
+    const struct dd_filter_call *c = &p->filter;
+    run_until_finished(w, p);
+    *out = (struct world_answer){.err = c->err, .partial = c->partial, .filtered = c->filtered};
+    for (; c->err == DD_OK && out->n < c->chosen_n; out->n++)
+        out->item[out->n] = items[c->chosen[out->n]];
+    if (c->err == DD_OK) memcpy(out->reason, c->reason, c->n);
+    dd_arena_free(&p->arena);
+}
+
+void world_filter_start(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                        struct world_call *p)
+{
+    ck_assert_uint_le(n, 64);
+    start_filter(w, scene, user, items, n, 0, DD_CLAIM_NONE, false, p);
+    memcpy(p->items, items, n * sizeof *items);
+}
+
+void world_filter_end(struct world *w, struct world_call *p, struct world_answer *out)
+{
+    end_filter(w, p, p->items, out);
 }
 
 void world_filter(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
                   unsigned limit, enum dd_claim claim, bool explain, struct world_answer *out)
 {
-    struct pending p = {0};
-    struct dd_filter_call c = {.scene = dd_scenes_find(w->scenes, dd_slice_str(scene)),
-                               .user = dd_slice_str(user),
-                               .items = make_items(&p, items, n),
-                               .n = n,
-                               .limit = limit,
-                               .claim = claim,
-                               .explain = explain,
-                               .arena = &p.arena,
-                               .done = on_done,
-                               .finished = on_finished,
-                               .arg = &p};
+    struct world_call p;
     ck_assert_uint_le(n, 4096);
-    dd_dedup_filter(w->dl, &c);
-    run_until_finished(w, &p);
-    *out = (struct world_answer){.err = c.err, .partial = c.partial, .filtered = c.filtered};
-    for (; c.err == DD_OK && out->n < c.chosen_n; out->n++)
-        out->item[out->n] = items[c.chosen[out->n]];
-    if (c.err == DD_OK) memcpy(out->reason, c.reason, n);
-    dd_arena_free(&p.arena);
+    start_filter(w, scene, user, items, n, limit, claim, explain, &p);
+    end_filter(w, &p, items, out);
 }

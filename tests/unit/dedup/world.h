@@ -27,6 +27,8 @@ struct world {
     struct dd_dedup *dedup;
     struct dd_loop *loop;
     struct dd_dedup_loop *dl;
+    enum dd_durability last_durability; /* of the last exposure */
+    struct dd_wheel_flush flush;        /* the last world_flush */
 };
 
 /* Two scenes: "default" and "push", monthly, window 3. */
@@ -58,6 +60,33 @@ struct world_answer {
 
 void world_filter(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
                   unsigned limit, enum dd_claim claim, bool explain, struct world_answer *out);
+
+/* A call that is started and ended in two steps, so that other things happen in between. */
+struct world_call {
+    struct dd_arena arena;
+    bool done, finished;
+    unsigned n;
+    int items[64];
+    struct dd_filter_call filter;
+    struct dd_exposed_event event;
+    struct dd_exposed_call exposed;
+};
+
+void world_filter_start(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                        struct world_call *call);
+void world_filter_end(struct world *w, struct world_call *call, struct world_answer *out);
+void world_exposed_start(struct world *w, const char *scene, const char *user, const int *items, unsigned n,
+                         struct world_call *call);
+enum dd_err world_exposed_end(struct world *w, struct world_call *call);
+
+/* Turns the loop until exposures are staged (the wheel has listed the slots and judged Redis). */
+void world_wait_staging(struct world *w);
+/* Waits, without turning the loop, until no slot holds anything. */
+void world_wait_no_slots(struct world *w);
+/* POST /admin/flush; the result is w->flush. */
+void world_flush(struct world *w, bool all);
+/* Removes the data directory of a closed world. */
+void world_wipe(struct world *w);
 
 /* Turns the loop once; for tests that start calls themselves. */
 void world_turn(struct world *w);
