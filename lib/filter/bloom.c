@@ -58,7 +58,7 @@ static size_t test(const struct dd_filter_layer *l, const uint32_t *fps, size_t 
                    uint8_t mark)
 {
     size_t found = 0;
-    uint8_t left[DD_PROBE_RUN];
+    uint8_t left[DD_PROBE_RUN] = {0};
     for (size_t from = 0; from < n; from += DD_PROBE_RUN) {
         size_t kept = sieve(l, fps + from, n - from < DD_PROBE_RUN ? n - from : DD_PROBE_RUN, left);
         for (size_t j = 0; j < kept; j++) {

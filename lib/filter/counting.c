@@ -36,6 +36,11 @@ static inline unsigned get(const uint8_t *body, uint32_t i)
     return body[i / 2] >> (i % 2 * 4) & 15;
 }
 
+static inline unsigned used(const uint8_t *body, uint32_t i)
+{
+    return get(body, i) > 0;
+}
+
 static inline void put(uint8_t *body, uint32_t i, unsigned value)
 {
     unsigned shift = i % 2 * 4;
@@ -69,8 +74,8 @@ static size_t sieve(const struct dd_filter_layer *l, const uint32_t *fps, size_t
     for (size_t i = 0; i < n; i++) {
         uint32_t at[DD_PROBE_FIRST];
         dd_probe_first(l, fps[i], at);
-        unsigned all = (get(l->bytes, at[0]) > 0) & (get(l->bytes, at[1]) > 0) & (get(l->bytes, at[2]) > 0) &
-                       (get(l->bytes, at[3]) > 0);
+        unsigned all = used(l->bytes, at[0]) & used(l->bytes, at[1]) & used(l->bytes, at[2]) &
+                       used(l->bytes, at[3]);
         left[kept] = (uint8_t)i;
         kept += all | pass;
     }
@@ -81,7 +86,7 @@ static size_t test(const struct dd_filter_layer *l, const uint32_t *fps, size_t 
                    uint8_t mark)
 {
     size_t found = 0;
-    uint8_t left[DD_PROBE_RUN];
+    uint8_t left[DD_PROBE_RUN] = {0};
     for (size_t from = 0; from < n; from += DD_PROBE_RUN) {
         size_t kept = sieve(l, fps + from, n - from < DD_PROBE_RUN ? n - from : DD_PROBE_RUN, left);
         for (size_t j = 0; j < kept; j++) {
