@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 from dd.dedupd import ROOT, Dedupd  # noqa: E402
 from dd.redisd import Redis  # noqa: E402
 
-SETTINGS = {"log.level": "warn", "http.workers": None, "http.deadline_ms": None, "redis.timeout_ms": None,
+SETTINGS = {"log.level": "info", "http.workers": None, "http.deadline_ms": None, "redis.timeout_ms": None,
             "store.block_cache_bytes": None, "store.write_buffer_bytes": None, "store.change_cells": None,
             "store.min_free_bytes": None}
 
