@@ -11,7 +11,9 @@ function init(args)
     math.randomseed(number)
     next_request = common.cycle(function()
         local more = claim and ',"claim":true,"limit":10' or ""
-        local body = string.format('{"user":"%s","candidates":%s%s}', common.user(users), common.list(n, 1000000), more)
+        -- A user may have 1,000 live deliveries: claims are spread over many.
+        local user = claim and string.format("claims-%08d", math.random(100000)) or common.user(users)
+        local body = string.format('{"user":"%s","candidates":%s%s}', user, common.list(n, 1000000), more)
         return wrk.format("POST", "/filter", common.headers, body)
     end)
 end
