@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "unit.h"
@@ -8,11 +9,14 @@ Suite *suite_memory(void);
 Suite *suite_fetch(void);
 Suite *suite_claim(void);
 Suite *suite_outage(void);
+Suite *suite_server(void);
+Suite *suite_staging(void);
 
 int main(void)
 {
-    dd_log_set_level(DD_LOG_ERROR);
+    dd_log_set_level(getenv("DD_TEST_LOG") ? DD_LOG_DEBUG : DD_LOG_ERROR);
     signal(SIGPIPE, SIG_IGN);
-    Suite *suites[] = {suite_keys(), suite_memory(), suite_fetch(), suite_claim(), suite_outage()};
+    Suite *suites[] = {suite_keys(),   suite_memory(), suite_fetch(),  suite_claim(),
+                       suite_outage(), suite_server(), suite_staging()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
