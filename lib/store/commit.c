@@ -89,6 +89,30 @@ static void merge(struct dd_commit *c, const struct dd_store_op *op, struct dd_s
                                 key.len, (const char *)op->operand.ptr, op->operand.len);
 }
 
+/* Marks of ops that outdate what was read stand beside those of erases, under a hash of their own. */
+static uint64_t outdated_hash(uint64_t key_hash)
+{
+    return dd_mix64(key_hash ^ 0x6f75746461746564);
+}
+
+/* What becomes of an op whose content was read elsewhere at read_number. */
+static enum dd_mark_verdict judge(const struct dd_commit *c, const struct dd_store_op *op, uint64_t key_hash)
+{
+    const struct dd_erase_marks *marks = c->store->marks;
+    enum dd_mark_verdict verdict = dd_marks_judge(marks, key_hash, op->read_number);
+    if (verdict != DD_MARK_KEEP) return verdict;
+    verdict = dd_marks_judge(marks, outdated_hash(key_hash), op->read_number);
+    return verdict == DD_MARK_KEEP ? DD_MARK_KEEP : DD_MARK_READ_AGAIN;
+}
+
+/* The number of a mark must be published even if nothing is written, or a read could never be young enough.
+ */
+static void outdate(struct dd_commit *c, uint64_t key_hash)
+{
+    dd_marks_add(c->store->marks, outdated_hash(key_hash), c->number);
+    c->wrote = true;
+}
+
 static void apply(struct dd_commit *c, struct dd_store_op *op)
 {
     struct dd_key key;
@@ -101,13 +125,14 @@ static void apply(struct dd_commit *c, struct dd_store_op *op)
         erase(c, k, key_hash);
         return;
     }
-    enum dd_mark_verdict verdict = dd_marks_judge(c->store->marks, key_hash, op->read_number);
+    enum dd_mark_verdict verdict = judge(c, op, key_hash);
     if (verdict == DD_MARK_READ_AGAIN) op->result = DD_BUSY;
     if (verdict == DD_MARK_STRIP) {
         op->stripped = true;
         dd_count(c->store->stripped, 1);
     }
     if (verdict != DD_MARK_KEEP) return;
+    if (op->kind == DD_STORE_UPDATE && op->outdates) outdate(c, key_hash);
     if (op->kind == DD_STORE_MERGE)
         merge(c, op, k);
     else

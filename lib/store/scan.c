@@ -90,3 +90,9 @@ enum dd_err dd_scan_periods(struct dd_store *s, struct dd_slice scene, enum dd_p
     rocksdb_readoptions_destroy(ro);
     return err == DD_OK ? scan : err;
 }
+
+enum dd_err dd_store_each_period(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
+                                 dd_store_period_visit visit, void *arg)
+{
+    return dd_scan_periods(s, scene, kind, INT32_MAX, visit, arg);
+}

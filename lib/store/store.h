@@ -119,14 +119,18 @@ struct dd_store_op {
      * leaves the value as it is and becomes `result`. Must not call the store. */
     enum dd_err (*update)(void *arg, struct dd_slice current, struct dd_buf *out);
     void *update_arg;
+    /* DD_STORE_UPDATE: what was read elsewhere before this commit is out of date, whatever update() returns:
+     * a merge or update of this set with a read_number below the commit's is DD_BUSY ("read again"). So a
+     * flush in flight cannot bring back what was forgotten, and loses nothing else that it carries. */
+    bool outdates;
     /* A merge or update with something that was read elsewhere (pending, an old key, history):
      * dd_change_number before that read. If this set was erased by a later commit, the op is stripped.
      * UINT64_MAX: never stripped. */
     uint64_t read_number;
-    /* Out, once the batch is DD_OK. DD_OK; DD_INVALID: scene or user not of 1..255 bytes; DD_BUSY: so many
-     * sets were erased since read_number that it is no longer known whether this one was: nothing was done,
-     * read again. Of an update also what update() returned; DD_CORRUPT or DD_IO when the set could not be
-     * read. */
+    /* Out, once the batch is DD_OK. DD_OK; DD_INVALID: scene or user not of 1..255 bytes; DD_BUSY: nothing
+     * was done, read again: the set was changed by an op that outdates what was read, or so many sets were
+     * erased since read_number that it is no longer known whether this one was. Of an update also what
+     * update() returned; DD_CORRUPT or DD_IO when the set could not be read. */
     enum dd_err result;
     bool stripped; /* out: the set was erased after read_number; nothing was done and result is DD_OK */
 };
@@ -184,6 +188,12 @@ void dd_store_each_scene(struct dd_store *s, dd_store_scene_visit visit, void *a
  * DD_DISK_FULL, DD_IO, DD_SHUTDOWN: call again. */
 enum dd_err dd_store_expire(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
                             int32_t first_kept) DD_MUST_USE;
+
+/* Every period of which the scene holds any set, oldest first; a few seeks. Blocks. Returns what visit
+ * returns, which ends the walk unless it is DD_OK, or DD_CORRUPT, DD_IO. */
+typedef enum dd_err (*dd_store_period_visit)(void *arg, struct dd_period period);
+enum dd_err dd_store_each_period(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
+                                 dd_store_period_visit visit, void *arg) DD_MUST_USE;
 
 /* Visits every filter set in key order, from a snapshot, outside the block cache; return false from visit to
  * stop. Blocks. */
