@@ -253,7 +253,7 @@ static enum dd_err tick(struct dd_wheel *w)
     struct dd_wheel_flush *requests = take_requests(w, &paused), total = {0};
     seal_ended(w);
     for (struct dd_wheel_flush *f = requests; f; f = f->next)
-        if (f->all) raise_mark(w, now_s(w) + 1);
+        if (f->all) raise_mark(w, dd_wheel_open_slot(w).start_s + 1); /* not now + 1: twice in a second */
     enum dd_err err;
     if (paused && !requests) {
         struct dd_hot_slot *slots;

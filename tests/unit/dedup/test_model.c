@@ -1,6 +1,7 @@
 /* Random operations against a naive exact model: no item that was acknowledged as exposed within the window
  * is ever offered again in an answer that says full; and with claims, none is handed out twice. Clock jumps
- * over period ends, cache expiry, restarts (clean and as after a crash), Redis killed and restarted. */
+ * over period ends, cache expiry, restarts (clean and as after a crash), Redis killed, away, restarted;
+ * embedded, direct, and staged with the wheel running. */
 #include "world.h"
 
 #include <stdio.h>
@@ -82,9 +83,35 @@ static void ask(unsigned scene, unsigned user)
     }
 }
 
-static void disturb(bool redis)
+enum mode { EMBEDDED, DIRECT, STAGED, MODES };
+
+/* Redis is away for a while: answers are partial, exposures go to the store, and nothing of it is forgotten.
+ */
+static void outage(void)
 {
-    switch (pick(redis ? 6 : 4)) {
+    world_redis_kill(&w);
+    world_wait_hot(&w, false);
+    for (unsigned i = 0; i < 10; i++) {
+        if (pick(2))
+            expose(pick(2), pick(USERS));
+        else
+            ask(pick(2), pick(USERS));
+    }
+    world_redis_start(&w);
+    world_wait_hot(&w, true);
+}
+
+static void restart(bool staged)
+{
+    world_close(&w, pick(2));
+    world_open(&w);
+    if (staged && pick(2))
+        world_wait_staging(&w); /* else the first requests come before the slots are listed */
+}
+
+static void disturb(enum mode mode)
+{
+    switch (pick(mode == EMBEDDED ? 4 : 7)) {
     case 0:
         dd_clock_move(&w.clock, (int64_t)pick(40) * 86400000);
         break;
@@ -93,12 +120,18 @@ static void disturb(bool redis)
         break;
     case 2:
     case 3:
-        world_close(&w, pick(2));
-        world_open(&w);
+        restart(mode == STAGED);
         break;
     case 4:
+        if (mode == STAGED) { /* what is staged would be lost with it */
+            world_flush(&w, pick(2));
+            break;
+        }
         ck_assert_int_eq(world_redis_cli(&w, "flushall"), 0);
         memset(m.claimed_ms, 0, sizeof m.claimed_ms);
+        break;
+    case 5:
+        outage();
         break;
     default:
         world_redis_kill(&w);
@@ -107,14 +140,26 @@ static void disturb(bool redis)
     }
 }
 
+static void start(enum mode mode)
+{
+    world_init(&w, mode != EMBEDDED);
+    if (mode != STAGED) return;
+    world_close(&w, true);
+    w.wheel_options.stage = true;
+    w.wheel_options.slot_s = 60;
+    w.wheel_options.grace_s = 5;
+    world_open(&w);
+    world_wait_staging(&w);
+}
+
 START_TEST(random_operations_never_offer_a_seen_item)
 {
     const char *rounds = getenv("DD_TEST_STEPS");
     int steps = rounds ? atoi(rounds) : 1500;
-    bool redis = _i % 2;
+    enum mode mode = (enum mode)(_i % MODES);
     rng = (uint64_t)_i * 7919 + 17;
     memset(&m, 0, sizeof m);
-    world_init(&w, redis);
+    start(mode);
     for (int step = 0; step < steps; step++) {
         unsigned scene = pick(2), user = pick(USERS), what = pick(100);
         if (what < 40)
@@ -122,7 +167,7 @@ START_TEST(random_operations_never_offer_a_seen_item)
         else if (what < 98)
             ask(scene, user);
         else
-            disturb(redis);
+            disturb(mode);
         if (pick(3) == 0) dd_clock_move(&w.clock, 61000);
     }
     world_free(&w);
@@ -135,7 +180,7 @@ Suite *suite_model(void)
     Suite *s = suite_create("dedup/model");
     TCase *t = tcase_create("model");
     tcase_set_timeout(t, 600);
-    tcase_add_loop_test(t, random_operations_never_offer_a_seen_item, 0, 6);
+    tcase_add_loop_test(t, random_operations_never_offer_a_seen_item, 0, 9);
     suite_add_tcase(s, t);
     return s;
 }

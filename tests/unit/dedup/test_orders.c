@@ -349,7 +349,7 @@ START_TEST(an_acknowledgement_that_comes_after_its_slot_was_sealed_is_staged_aga
     ck_assert(!call.done);
     dd_clock_move(&w.clock, 2 * 3600 * 1000);
     dd_wheel_reload(w.wheel, false, 0);
-    world_wait_no_slots(&w);
+    world_wait_flushed(&w, 1);
     ck_assert(!dd_wheel_is_open(w.wheel, old));
     dd_wheel_reload(w.wheel, true, 0);
     ck_assert_ok(world_exposed_end(&w, &call));

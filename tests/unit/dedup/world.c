@@ -26,6 +26,7 @@ void world_init(struct world *w, bool with_redis)
         .options = {.deadline_ms = 30000, .max_future_ms = 300000, .pending_max = 20000},
         .wheel_options = {
             .slot_s = 3600, .grace_s = 30, .batch_users = 256, .tick_ms = 20, .lag_warn_s = 7200}};
+    signal(SIGPIPE, SIG_IGN); /* as main does: hiredis writes to sockets that may be closed */
     w->dir = unit_mkdir();
     dd_clock_init_manual(&w->clock, WORLD_START_MS);
     struct dd_scene scene = {
@@ -209,6 +210,17 @@ void world_wait_no_slots(struct world *w)
         sched_yield();
         dd_wheel_get_status(w->wheel, &s);
     } while (!s.known || s.slots);
+}
+
+void world_wait_flushed(struct world *w, uint64_t users)
+{
+    int64_t deadline = mono_ms() + 30000;
+    struct dd_wheel_status s;
+    do {
+        until(deadline, "the slot was not flushed");
+        sched_yield();
+        dd_wheel_get_status(w->wheel, &s);
+    } while (s.users_flushed < users);
 }
 
 static void on_flushed(void *arg)

@@ -83,6 +83,8 @@ enum dd_err world_exposed_end(struct world *w, struct world_call *call);
 void world_wait_staging(struct world *w);
 /* Waits, without turning the loop, until no slot holds anything. */
 void world_wait_no_slots(struct world *w);
+/* Waits, without turning the loop, until so many users were flushed since the world was opened. */
+void world_wait_flushed(struct world *w, uint64_t users);
 /* POST /admin/flush; the result is w->flush. */
 void world_flush(struct world *w, bool all);
 /* Removes the data directory of a closed world. */
