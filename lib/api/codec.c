@@ -17,8 +17,10 @@ enum {
 /* The whole body: one object of that shape, with the needed fields, and nothing behind it. */
 static bool read_body(struct dd_reader *r, unsigned shape, struct dd_fields *out)
 {
-    if (dd_json_peek(&r->json) != DD_JSON_OBJECT)
-        return dd_reader_fail(r, "invalid_json", "the body must be a JSON object in UTF-8");
+    if (dd_json_peek(&r->json) != DD_JSON_OBJECT) {
+        dd_reader_fail(r, "invalid_json", "the body must be a JSON object in UTF-8");
+        return false;
+    }
     return dd_fields_read(r, shape, out) && (dd_json_finish(&r->json) || dd_reader_fail_json(r));
 }
 

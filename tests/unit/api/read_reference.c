@@ -22,7 +22,7 @@ struct ref {
     json_int_t total;
 };
 
-static bool no(struct ref *r, const char *code, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static bool no(struct ref *r, const char *code, const char *fmt, ...)
 {
     va_list ap;
     char name[128];

@@ -67,7 +67,7 @@ static void play(struct served *s, const json_t *example)
                   r.status, (const char *)r.body.data);
     check_headers(name, json_object_get(response, "headers"), &r);
     json_t *got = json_loadb((const char *)r.body.data, r.body.len, JSON_REJECT_DUPLICATES, &e);
-    ck_assert_msg(!body || matches(body, got), "%s: %s", name, (const char *)r.body.data);
+    ck_assert_msg(!body || matches(body, got), "%s: %.2000s", name, (const char *)r.body.data);
     json_decref(got);
     reply_free(&r);
 }

@@ -44,8 +44,8 @@ static const char *text_at(const char *a, const char *b, const char *c)
 static void status_of(const char *path, int status, const char *word)
 {
     get(path);
-    ck_assert_msg(r.status == status && strcmp(text_at("status", NULL, NULL), word) == 0, "%s: %d %s", path,
-                  r.status, (const char *)r.body.data);
+    ck_assert_msg(r.status == status && strcmp(text_at("status", NULL, NULL), word) == 0, "%s: %d %.2000s",
+                  path, r.status, (const char *)r.body.data);
 }
 
 START_TEST(all_is_well)
@@ -230,7 +230,7 @@ END_TEST
 static json_int_t number_at(const char *a, const char *b, const char *c)
 {
     const json_t *v = json_object_get(json_object_get(json_object_get(body, a), b), c);
-    ck_assert_msg(json_is_integer(v), "no %s.%s.%s in %s", a, b, c, (const char *)r.body.data);
+    ck_assert_msg(json_is_integer(v), "no %s.%s.%s in %.2000s", a, b, c, (const char *)r.body.data);
     return json_integer_value(v);
 }
 
@@ -286,7 +286,7 @@ START_TEST(hit_ratios)
     dd_gauge_set(dd_stats_gauge(s.stats, "dedupd_some_gauge", "x"), -7);
     get("/stats");
     const json_t *ratios = json_object_get(body, "hit_ratio");
-    ck_assert_msg(json_number_value(json_object_get(ratios, "x_cache")) == 0.5, "%s",
+    ck_assert_msg(json_number_value(json_object_get(ratios, "x_cache")) == 0.5, "%.2000s",
                   (const char *)r.body.data);
     ck_assert_double_eq(json_number_value(json_object_get(ratios, "idle")), 0);
     ck_assert_uint_eq(json_object_size(ratios), 2);
