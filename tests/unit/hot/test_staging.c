@@ -346,6 +346,7 @@ START_TEST(a_killed_redis_is_an_error_and_comes_back)
     ck_assert_ok(dd_hot_staging_slots(staging, &slots, &n));
     server_kill(&w.server);
     ck_assert_err(dd_hot_staging_slots(staging, &slots, &n), DD_UNAVAILABLE);
+    wait_for(&w, !world_is_up(&w));
     server_start(&w.server);
     int64_t begun = mono_ms();
     while (dd_hot_staging_slots(staging, &slots, &n) != DD_OK && mono_ms() - begun < 5000)
