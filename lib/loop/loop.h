@@ -1,15 +1,15 @@
 /* One event loop per worker thread: libevent's event_base, tasks posted from other threads, and timers.
  *
- * Tasks and timers are intrusive: posting or starting never allocates and never fails. The object that contains
- * them must live until they have run or were stopped.
+ * Tasks and timers are intrusive: posting or starting never allocates and never fails. The object that
+ * contains them must live until they have run or were stopped.
  *
- * Timers sit in a hashed wheel (Varghese and Lauck 1987) of 4 ms ticks that only ticks while a timer is set: starting and stopping
- * cost a list operation, so every request can have one. A timer runs at its due time or up to one tick and a loop turn later,
- * never before.
+ * Timers sit in a hashed wheel (Varghese and Lauck 1987) of 4 ms ticks that only ticks while a timer is set:
+ * starting and stopping cost a list operation, so every request can have one. A timer runs at its due time or
+ * up to one tick and a loop turn later, never before.
  *
- * Threads: a loop belongs to the thread that runs dd_loop_run. Only dd_loop_post and dd_loop_stop may be called
- * from other threads.
- * Ownership: dd_loop_destroy does not run what is still posted; the caller drains first. */
+ * Threads: a loop belongs to the thread that runs dd_loop_run. Only dd_loop_post and dd_loop_stop may be
+ * called from other threads. Ownership: dd_loop_destroy does not run what is still posted; the caller drains
+ * first. */
 #ifndef DD_LOOP_LOOP_H
 #define DD_LOOP_LOOP_H
 
@@ -48,7 +48,8 @@ void dd_loop_turn(struct dd_loop *loop, int wait_ms);
 /* For lib/http and lib/hot, which have sockets in the loop. */
 struct event_base *dd_loop_base(struct dd_loop *loop);
 
-/* Runs task->run(task->arg) on the loop's thread, in the order of posting. The task may be reused once it runs. */
+/* Runs task->run(task->arg) on the loop's thread, in the order of posting. The task may be reused once it
+ * runs. */
 void dd_loop_post(struct dd_loop *loop, struct dd_task *task);
 
 /* Monotonic time, cached once per turn of the loop: what latencies of requests are measured with. */

@@ -3,9 +3,9 @@
  * Jobs are intrusive. The queue is bounded: past it a submission is DD_BUSY and the caller answers that it is
  * overloaded, instead of a queue whose end nobody waits for.
  *
- * Threads: submit from any thread. job->run runs on a pool thread, then job->done on job->loop's thread, exactly once
- * each, unless submission failed.
- * Ownership: the job belongs to the pool from a successful submit until done runs. */
+ * Threads: submit from any thread. job->run runs on a pool thread, then job->done on job->loop's thread,
+ * exactly once each, unless submission failed. Ownership: the job belongs to the pool from a successful
+ * submit until done runs. */
 #ifndef DD_LOOP_POOL_H
 #define DD_LOOP_POOL_H
 
@@ -19,8 +19,8 @@ struct dd_job {
     void (*done)(void *arg);
     void *arg;
     struct dd_loop *loop;
-    struct dd_job *next;  /* the pool's */
-    struct dd_task task;  /* the pool's */
+    struct dd_job *next; /* the pool's */
+    struct dd_task task; /* the pool's */
 };
 
 /* threads: 1..64; queue_max: jobs waiting, not counting those that run. */

@@ -41,6 +41,16 @@ static void list_remove(struct dd_timer *t)
     t->prev = t->next = NULL;
 }
 
+/* The first of a list that is not empty. */
+static struct dd_timer *list_pop(struct dd_timer *head)
+{
+    struct dd_timer *t = head->next;
+    head->next = t->next;
+    t->next->prev = head;
+    t->prev = t->next = NULL;
+    return t;
+}
+
 static void mark(struct dd_wheel *w, unsigned slot, bool on)
 {
     uint64_t bit = UINT64_C(1) << slot % 64;
@@ -99,8 +109,7 @@ static void collect(struct dd_wheel *w, unsigned slot, int64_t tick, struct dd_t
 static void run_expired(struct dd_wheel *w, struct dd_timer *expired)
 {
     while (expired->next != expired) {
-        struct dd_timer *t = expired->next;
-        list_remove(t);
+        struct dd_timer *t = list_pop(expired);
         w->count--;
         t->run(t->arg);
     }
