@@ -32,6 +32,13 @@ unsigned test_scale(void)
     return scale < 1 ? 1 : (unsigned)scale;
 }
 
+/* valgrind loads its own library into what it runs. */
+bool test_is_short(void)
+{
+    const char *text = getenv("DD_TEST_LONG"), *preload = getenv("LD_PRELOAD");
+    return (text && strcmp(text, "0") == 0) || (preload && strstr(preload, "vgpreload"));
+}
+
 struct dd_filter_policy policy_of(enum dd_filter_kind kind)
 {
     struct dd_filter_policy p = dd_filter_policy_default();

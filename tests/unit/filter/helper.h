@@ -19,8 +19,10 @@ uint32_t rng_below(struct rng *r, uint32_t n);
 /* n random fingerprints, repeats as chance has it. The caller frees. */
 uint32_t *random_fps(struct rng *r, size_t n);
 
-/* The sizes of thorough runs are multiplied by DD_TEST_LONG (default 1). */
+/* Rounds of thorough runs are multiplied by DD_TEST_LONG (default 1). 0, or valgrind (30 times slower): the
+ * small sizes of each test only. */
 unsigned test_scale(void);
+bool test_is_short(void);
 
 /* A policy of the kind with everything else at its default. */
 struct dd_filter_policy policy_of(enum dd_filter_kind kind);

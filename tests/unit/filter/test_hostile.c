@@ -117,7 +117,7 @@ START_TEST(mutated_with_right_checksum)
     struct dd_buf blob = {0}, copy = {0};
     struct rng r = {(unsigned)_i};
     good_blob((unsigned)_i, &blob);
-    unsigned opened = 0, rounds = 300 * test_scale();
+    unsigned opened = 0, rounds = (test_is_short() ? 10 : 300) * test_scale();
     for (unsigned i = 0; i < rounds; i++) {
         dd_buf_reset(&copy);
         dd_buf_add_slice(&copy, dd_buf_slice(&blob));
@@ -126,7 +126,7 @@ START_TEST(mutated_with_right_checksum)
         fix_checksum(copy.data, copy.len);
         opened += try_blob(copy.data, copy.len);
     }
-    ck_assert_uint_gt(opened, 0); /* else nothing behind the checks was reached */
+    if (!test_is_short()) ck_assert_uint_gt(opened, 0); /* else nothing behind the checks was reached */
     dd_buf_free(&blob);
     dd_buf_free(&copy);
 }
@@ -135,7 +135,7 @@ END_TEST
 START_TEST(random_bytes)
 {
     struct rng r = {(unsigned)_i};
-    for (unsigned i = 0; i < 2000 * test_scale(); i++) {
+    for (unsigned i = 0; i < (test_is_short() ? 100 : 2000) * test_scale(); i++) {
         uint8_t bytes[300];
         size_t len = rng_below(&r, sizeof bytes);
         for (size_t j = 0; j < len; j++)

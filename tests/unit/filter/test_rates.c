@@ -55,10 +55,10 @@ START_TEST(promise_over_the_window)
     const struct shape *shape = &shapes[_i % 3];
     struct dd_filter_policy p = policy_of((enum dd_filter_kind)(KINDS_FROM + _i / 3));
     p.fpr = SCENE_FPR / 3, p.growth = shape->growth, p.capacity = shape->capacity;
-    for (size_t i = 0; i < SIZES; i++) {
+    for (size_t i = 0; i < (test_is_short() ? 2 : SIZES); i++) {
         struct rng r = {(uint64_t)_i * 100 + i};
         double hits = 0, asked = 0, low, high;
-        for (unsigned round = 0; round < 4 * test_scale(); round++, asked += 50000) {
+        for (unsigned round = 0; round < (test_is_short() ? 1 : 4) * test_scale(); round++, asked += 50000) {
             hits += (double)window_false(&p, shape, &r, sizes[i], 50000);
         }
         wilson(hits, asked, &low, &high);
@@ -79,7 +79,7 @@ START_TEST(probes_are_independent)
     static const uint32_t capacities[] = {129, 1000, 5000};
     uint32_t n = capacities[_i];
     double rate = 0.01, hits = 0, asked = 0, low, high;
-    for (unsigned round = 0; round < (20000 / n + 20) * test_scale(); round++) {
+    for (unsigned round = 0; round < (test_is_short() ? 5 : 20000 / n + 20) * test_scale(); round++) {
         struct rng r = {round * 31 + (unsigned)_i};
         struct dd_buf body = {0};
         struct dd_filter_want want = {.capacity = n, .rate = rate};
