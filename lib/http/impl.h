@@ -1,12 +1,13 @@
-/* The inside of the HTTP server: private to lib/http.
+/* The inside of the HTTP server: private to lib/http. The phases of a connection:
  *
- *              first byte        head whole       body whole          dd_http_reply
- *     IDLE ---------------> HEAD ----------> BODY ----------> HANDLING ---------------> IDLE
- *      ^                      |                |                 |  not all taken         |
- *      |                      |  408, 400 ...  |                 v                        |
- *      |                      +--------+-------+              WRITING ---> IDLE           |
- *      |                               v                                                  |
- *      +-- (more pipelined: HEAD)    WRITING ---> LINGER ---> closed       <--- close ----+
+ *   IDLE      nothing of a request received       first byte: HEAD
+ *   HEAD      part of a head received             whole head: BODY; a refusal: WRITING
+ *   BODY      head whole, body not                whole body: HANDLING
+ *   HANDLING  the request is with the handler     reply, taken at once: IDLE, or HEAD when more is buffered
+ *   WRITING   the socket took part of a reply     all taken: as above; after a refusal: LINGER
+ *   LINGER    input is thrown away                its end, or the deadline: closed
+ *
+ * A request that arrives whole goes from IDLE to HANDLING and back without the phases between.
  *
  * A connection is in one list of its server, that of its phase. A phase has one duration, so a list is in the
  * order of its deadlines and one timer a server, set for the earliest, serves all: no timer per connection,

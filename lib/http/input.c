@@ -175,8 +175,9 @@ void dd_http_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
     struct dd_http_conn *c = arg;
-    if (c->resume) {
-        c->resume = false;
+    bool resume = c->resume && c->phase < DD_HANDLING; /* the sweep may have come in between */
+    c->resume = false;
+    if (resume) {
         dd_http_pump(c);
     } else if (c->phase == DD_LINGER) {
         discard(c);

@@ -1,16 +1,17 @@
 /* The server of one loop: options, deadlines, draining, the end.
  *
- * Why not evhttp, libevent's own HTTP server:
- *  - It cannot be made strict from outside. It has already lost what matters when the callback runs: bare LF,
- * text after a NUL, folded headers, `Content-Length : 5`, a second Content-Length, lenient chunk sizes.
- *  - It cannot be bounded from outside. It reads on while a reply is unsent (one connection took 200 MB), its
- * timeouts are idle timeouts that a byte a second defeats, its errors are HTML, and without descriptors it
- * spins.
- *  - It is slow: 25 to 28 us of CPU for an empty reply to a POST of 2.5 KB, where bufferevents with a small
- * parser took 14 and nginx's static reply 17.6 (prototypes on the same machine). Why not bufferevents: they
- * copy input through chained blocks, so that a body has to be made contiguous, and change epoll interest on
- * every write. Plain events on a contiguous buffer of our own are less code, and bounded by construction. The
- * figures of this server beside evhttp are at the head of tests/bench/bench_http.c. */
+ * Why not evhttp, libevent's own HTTP server.
+ * It cannot be made strict from outside: when the callback runs it has already lost what matters (bare LF,
+ * text after a NUL, folded headers, "Content-Length : 5", a second Content-Length, lenient chunk sizes).
+ * It cannot be bounded from outside: it reads on while a reply is unsent (one connection took 200 MB), its
+ * timeouts are idle timeouts, which a byte a second defeats, its errors are HTML, and it spins when there are
+ * no descriptors left.
+ * It is slow: 25 to 28 us of CPU for an empty reply to a POST of 2.5 KB, where bufferevents with a small
+ * parser took 14 and nginx's static reply 17.6 (prototypes, one machine).
+ *
+ * Why not bufferevents: input goes through chained blocks, so that a body has to be made contiguous, and
+ * epoll interest changes with every write. Plain events and one contiguous buffer are less code, and bounded
+ * by construction. Measured beside evhttp: the head of tests/bench/bench_http.c. */
 #include <stdlib.h>
 #include <stdio.h>
 #include <time.h>
@@ -186,7 +187,6 @@ enum dd_err dd_http_server_create(struct dd_loop *loop, const struct dd_http_opt
 void dd_http_server_free_if_last(struct dd_http_server *s)
 {
     if (!s->destroyed || s->conns) return;
-    dd_timer_stop(&s->sweep);
     dd_http_works_free(s);
     free(s);
 }
@@ -207,6 +207,7 @@ void dd_http_server_destroy(struct dd_http_server *s)
         s->spare_conns = c->next;
         free(c);
     }
+    dd_timer_stop(&s->sweep); /* from here on the loop is not touched, whenever the last reply comes */
     s->destroyed = true;
     dd_http_server_free_if_last(s);
 }
