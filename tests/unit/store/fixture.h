@@ -86,6 +86,7 @@ Suite *suite_update(void);
 Suite *suite_expire(void);
 Suite *suite_corrupt(void);
 Suite *suite_disk(void);
+Suite *suite_failure(void);
 Suite *suite_crash(void);
 Suite *suite_threads(void);
 

@@ -62,6 +62,28 @@ START_TEST(corrupt_blobs_are_read_raw_and_quarantined_once)
 }
 END_TEST
 
+START_TEST(corrupt_quarantine_requests_are_bounded)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct gate g;
+    char user[16];
+    put_raw(f.store, "anna", P, garbage());
+    gate_shut(&g, f.store, "gate");
+    for (int i = 0; i < 500; i++)
+        dd_store_quarantine(f.store, SCENE, dd_slice_str("anna"), P);
+    ck_assert_uint_eq(dd_writer_queued(f.store), 1);
+    for (int i = 0; i < 500; i++) {
+        snprintf(user, sizeof user, "u%d", i);
+        dd_store_quarantine(f.store, SCENE, dd_slice_str(user), P);
+    }
+    ck_assert_uint_eq(dd_writer_queued(f.store), DD_REPAIRING_MAX);
+    gate_open(&g);
+    expect_aside(f.store, garbage());
+    fixture_close(&f);
+}
+END_TEST
+
 START_TEST(corrupt_quarantine_leaves_good_and_absent_sets_alone)
 {
     struct fixture f;
@@ -219,6 +241,7 @@ Suite *suite_corrupt(void)
     TCase *t = tcase_create("corrupt");
     tcase_set_timeout(t, TEST_TIMEOUT);
     tcase_add_test(t, corrupt_blobs_are_read_raw_and_quarantined_once);
+    tcase_add_test(t, corrupt_quarantine_requests_are_bounded);
     tcase_add_test(t, corrupt_quarantine_leaves_good_and_absent_sets_alone);
     tcase_add_test(t, corrupt_erase_takes_the_quarantined_bytes_along);
     tcase_add_loop_test(t, corrupt_bases_met_by_a_merge_are_kept_aside, 0, 3);

@@ -59,6 +59,9 @@ START_TEST(store_resumes_the_last_clean_stop_only)
     fixture_reopen(&f, true); /* the witness remembers an older stop */
     ck_assert(!dd_store_resume(f.store, incarnation, number));
     ck_assert(!dd_store_resume(f.store, incarnation, number + 1)); /* used up */
+
+    fixture_reopen(&f, true); /* or another life: same number, other id */
+    ck_assert(!dd_store_resume(f.store, incarnation, 0));
     fixture_close(&f);
 }
 END_TEST
