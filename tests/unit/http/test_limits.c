@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -104,6 +105,13 @@ static size_t push_until_full(struct client *c, size_t most)
     return total;
 }
 
+static int64_t cpu_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 /* A request whose reply is outstanding, or not taken by the client, stops the reading: what the client sends
  * stays in the kernel's buffers, which are bounded. */
 START_TEST(input_behind_an_outstanding_reply_is_not_read)
@@ -116,6 +124,10 @@ START_TEST(input_behind_an_outstanding_reply_is_not_read)
     size_t pushed = push_until_full(&c, 200 << 20);
     ck_assert_uint_lt(pushed, 100 << 20); /* it blocked */
     ck_assert_uint_eq(fixture_counter("received_bytes"), before);
+    int64_t cpu = cpu_ms(); /* nor is the loop woken for it again and again */
+    struct pollfd p = {c.fd, POLLIN, 0};
+    ck_assert_int_eq(poll(&p, 1, 400), 0);
+    ck_assert_int_lt(cpu_ms() - cpu, 200);
     client_close(&c);
 }
 END_TEST
@@ -263,7 +275,7 @@ static long resident_kib(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Idle connections hold no buffers, also after they have served a request each. */
+/* Idle connections hold no buffers, also after requests that were answered at once and late. */
 START_TEST(idle_connections_are_small)
 {
     enum { N = 2000 };
@@ -285,6 +297,10 @@ START_TEST(idle_connections_are_small)
         c[i].data = buffer.data; /* one receive buffer for all: it is the server that is measured */
         c[i].cap = buffer.cap;
         client_send(&c[i], GET_SHOW);
+        client_expect(&c[i], 200, NULL);
+        client_send(&c[i], GET_PARK);
+        fixture_wait_parked(1);
+        fixture_unpark();
         client_expect(&c[i], 200, NULL);
         buffer = c[i];
         c[i].data = NULL;

@@ -154,6 +154,78 @@ START_TEST(ten_thousand_pipelined_requests_in_order)
 }
 END_TEST
 
+/* A pipelined stream of requests of every kind, cut at random places, answered at once or late, against the
+ * list of what was sent. */
+struct stream {
+    struct dd_buf bytes;
+    unsigned seed;
+    struct client *client;
+};
+
+static void *send_cut(void *arg)
+{
+    struct stream *s = arg;
+    for (size_t at = 0; at < s->bytes.len;) {
+        size_t most = rand_r(&s->seed) % 3 ? 40 : 30000, n = (size_t)rand_r(&s->seed) % most + 1;
+        if (n > s->bytes.len - at) n = s->bytes.len - at;
+        client_send_bytes(s->client, s->bytes.data + at, n);
+        at += n;
+    }
+    return NULL;
+}
+
+enum kind { ECHO, PARK, HEAD, SHOW };
+
+static enum kind add_random(struct stream *s, size_t *body_len)
+{
+    enum kind kind = (enum kind)(rand_r(&s->seed) % 4);
+    *body_len = 0;
+    if (kind == ECHO) *body_len = (size_t)rand_r(&s->seed) % (rand_r(&s->seed) % 4 ? 100 : 100000);
+    if (kind == PARK) dd_buf_add_str(&s->bytes, "GET /park HTTP/1.1\r\nHost: a\r\n\r\n");
+    if (kind == HEAD) dd_buf_add_str(&s->bytes, "HEAD /big?77 HTTP/1.1\r\nHost: a\r\n\r\n");
+    if (kind == SHOW) dd_buf_add_str(&s->bytes, "GET /show HTTP/1.1\r\nHost: a\r\n\r\n");
+    if (kind != ECHO) return kind;
+    dd_buf_addf(&s->bytes, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", *body_len);
+    for (size_t i = 0; i < *body_len; i++)
+        dd_buf_add_u8(&s->bytes, "GET /\r\n"[i % 7]);
+    return kind;
+}
+
+static void expect_kind(struct client *c, enum kind kind, size_t body_len)
+{
+    if (kind == PARK) {
+        fixture_wait_parked(1);
+        fixture_unpark();
+    }
+    struct response r = client_read(c, kind == HEAD);
+    ck_assert_uint_eq(r.status, 200);
+    if (kind == PARK) ck_assert_str_eq(r.body, "late");
+    if (kind == HEAD) ck_assert_str_eq(response_header(&r, "content-length"), "77");
+    if (kind == SHOW) ck_assert_str_eq(r.body, "GET /show? ");
+    if (kind == ECHO) ck_assert_uint_eq(r.len, body_len);
+    response_free(&r);
+}
+
+START_TEST(random_streams)
+{
+    enum { N = 100 };
+    enum kind kinds[N];
+    size_t lens[N];
+    struct client c = client_open();
+    struct stream s = {.seed = (unsigned)_i + 1, .client = &c};
+    pthread_t thread;
+    for (int i = 0; i < N; i++)
+        kinds[i] = add_random(&s, &lens[i]);
+    pthread_create(&thread, NULL, send_cut, &s);
+    for (int i = 0; i < N; i++)
+        expect_kind(&c, kinds[i], lens[i]);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(c.len, 0);
+    client_close(&c);
+    dd_buf_free(&s.bytes);
+}
+END_TEST
+
 START_TEST(pipelined_behind_a_late_reply)
 {
     struct client c = client_open();
@@ -330,6 +402,7 @@ Suite *suite_server(void)
     tcase_add_test(t, one_byte_a_packet);
     tcase_add_test(t, a_large_body_arrives_whole);
     tcase_add_test(t, ten_thousand_pipelined_requests_in_order);
+    tcase_add_loop_test(t, random_streams, 0, 20);
     tcase_add_test(t, pipelined_behind_a_late_reply);
     tcase_add_test(t, half_closed_clients_get_their_answer);
     tcase_add_test(t, reset_in_the_middle_of_a_body);
