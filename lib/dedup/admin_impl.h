@@ -19,7 +19,6 @@ struct dd_admin {
     _Atomic bool stop;
     pthread_mutex_t lock; /* guards what follows */
     struct dd_verify_status verify;
-    bool verify_quarantine;
     struct dd_job verify_job;
 };
 

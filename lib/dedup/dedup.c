@@ -42,6 +42,7 @@ enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_sc
     d->clock = clock;
     d->secret = dd_store_secret(store);
     d->change = dd_store_change(store);
+    pthread_mutex_init(&d->loops_lock, NULL);
     register_counters(d, stats);
     *out = d;
     return DD_OK;
@@ -51,7 +52,26 @@ void dd_dedup_destroy(struct dd_dedup *d)
 {
     if (!d) return;
     dd_tally_destroy(d->tally);
+    pthread_mutex_destroy(&d->loops_lock);
     free(d);
+}
+
+static void enter_loop(struct dd_dedup_loop *dl)
+{
+    pthread_mutex_lock(&dl->d->loops_lock);
+    dl->next = dl->d->loops;
+    dl->d->loops = dl;
+    pthread_mutex_unlock(&dl->d->loops_lock);
+}
+
+static void leave_loop(struct dd_dedup_loop *dl)
+{
+    pthread_mutex_lock(&dl->d->loops_lock);
+    struct dd_dedup_loop **at = &dl->d->loops;
+    while (*at != dl)
+        at = &(*at)->next;
+    *at = dl->next;
+    pthread_mutex_unlock(&dl->d->loops_lock);
 }
 
 enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop, struct dd_dedup_loop **out)
@@ -65,6 +85,7 @@ enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop, struc
         free(dl);
         return err;
     }
+    enter_loop(dl);
     *out = dl;
     return DD_OK;
 }
@@ -72,6 +93,7 @@ enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop, struc
 void dd_dedup_loop_destroy(struct dd_dedup_loop *dl)
 {
     if (!dl) return;
+    leave_loop(dl);
     dd_hot_loop_destroy(dl->hot);
     free(dl);
 }

@@ -258,8 +258,11 @@ static void mark_set(struct dd_filter_state *s, unsigned period, const struct dd
     dd_index_mark_set(&s->index, view, reason, s->c->explain, s->scratch);
 }
 
+/* What a commit has outdated meanwhile is not put: it would serve nobody, and after an erase it would be what
+ * is left of the user. */
 static void fill_cache(struct dd_filter_state *s, unsigned period, struct dd_slice blob, uint64_t number)
 {
+    if (number < dd_change_cell(s->dl->d->change, s->period[period], s->index.seed)) return;
     dd_hot_cache_put(s->dl->hot, s->scene, s->user, s->period[period],
                      dd_change_incarnation(s->dl->d->change), number, dd_clock_wall(s->dl->d->clock).ms,
                      s->c->scene->cache_ttl_ms, blob);

@@ -2,6 +2,8 @@
 #ifndef DD_DEDUP_INTERNAL_H
 #define DD_DEDUP_INTERNAL_H
 
+#include <pthread.h>
+
 #include "dedup/dedup.h"
 #include "dedup/tally.h"
 
@@ -15,6 +17,8 @@ struct dd_dedup {
     struct dd_tally *tally;
     const struct dd_secret *secret;
     const struct dd_change *change;
+    pthread_mutex_t loops_lock;
+    struct dd_dedup_loop *loops; /* all that live */
     struct {
         struct dd_counter *candidates, *seen_delivered, *seen_pending, *seen_history, *partial;
         struct dd_counter *cache_hit, *cache_stale, *cache_miss, *cache_corrupt, *blob_corrupt;
@@ -27,6 +31,7 @@ struct dd_dedup_loop {
     struct dd_loop *loop;
     struct dd_hot_loop *hot;
     unsigned inflight;
+    struct dd_dedup_loop *next; /* under loops_lock */
 };
 
 /* The periods that a request consults, newest first: the window, and when the wall clock was stepped back

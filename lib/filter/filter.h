@@ -153,7 +153,8 @@ enum dd_err dd_filter_partial_merge(const struct dd_slice *operands, size_t n, s
                                     struct dd_filter_merge_report *report) DD_MUST_USE;
 
 /* A copy of the set without the fingerprints, appended to out. *removed: how many were present and are gone.
- * DD_UNSUPPORTED: the set has Bloom layers, which cannot forget. DD_CORRUPT. DD_NO_MEMORY.
+ * DD_UNSUPPORTED: one of them stands in a Bloom layer (or seems to), which cannot forget. DD_CORRUPT.
+ * DD_NO_MEMORY.
  * An item with an equal fingerprint, or that a layer could not tell from a forgotten one, goes with it (at
  * most at rate fpr). A counting item at 15 stays: how many additions stand behind it is not known. */
 enum dd_err dd_filter_forget(struct dd_slice base, const uint32_t *fps, size_t n, struct dd_buf *out,

@@ -62,14 +62,20 @@ static void copy_layers(struct dd_filter_set *s, const struct dd_filter_view *v,
         one.layer[0] = v->layer[i];
         if (!dd_filter_set_take(s, &one) || !dd_buf_ok(s->out)) return;
         struct dd_filter_layer *l = &s->v.layer[i];
-        dd_filter_ops_of(l->kind)->remove(l, s->out, fps, n);
+        const struct dd_filter_ops *ops = dd_filter_ops_of(l->kind);
+        if (ops->remove) ops->remove(l, s->out, fps, n);
     }
 }
 
-static bool can_forget(const struct dd_filter_view *v)
+/* A layer that cannot forget is no hindrance while it holds none of them. */
+static bool can_forget(const struct dd_filter_view *v, const uint32_t *fps, size_t n)
 {
+    struct dd_filter_view one = *v;
+    one.layers = 1;
+    one.sparse_n = 0;
     for (unsigned i = 0; i < v->layers; i++) {
-        if (!dd_filter_ops_of(v->layer[i].kind)->remove) return false;
+        one.layer[0] = v->layer[i];
+        if (!dd_filter_ops_of(v->layer[i].kind)->remove && present(&one, fps, n) > 0) return false;
     }
     return true;
 }
@@ -99,7 +105,7 @@ enum dd_err dd_filter_forget(struct dd_slice base, const uint32_t *fps, size_t n
     struct dd_filter_view v;
     *removed = 0;
     if (dd_filter_view_open(&v, base) != DD_OK) return DD_CORRUPT;
-    if (!can_forget(&v)) return DD_UNSUPPORTED;
+    if (!can_forget(&v, fps, n)) return DD_UNSUPPORTED;
     if (base.len == 0) return DD_OK;
     uint32_t *sorted = sorted_once(fps, &n);
     if (!sorted) return DD_NO_MEMORY;

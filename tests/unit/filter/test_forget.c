@@ -80,6 +80,13 @@ START_TEST(bloom_layers_cannot)
     set_add(&set, &p, 0, fps, 1000);
     ck_assert_err(dd_filter_forget(dd_buf_slice(&set), fps, 10, &out, &removed), DD_UNSUPPORTED);
     ck_assert_uint_eq(out.len, 0);
+    /* what no layer holds can be forgotten: nothing changes */
+    while (set_present(dd_buf_slice(&set), &unknown, 1))
+        unknown++;
+    ck_assert_ok(dd_filter_forget(dd_buf_slice(&set), &unknown, 1, &out, &removed));
+    ck_assert_uint_eq(removed, 0);
+    ck_assert_uint_eq(set_present(dd_buf_slice(&out), fps, 1000), 1000);
+    dd_buf_reset(&out);
     ck_assert_err(dd_filter_forget(dd_slice_of(set.data, set.len - 1), fps, 10, &out, &removed), DD_CORRUPT);
     ck_assert_ok(dd_filter_forget(dd_slice_of(NULL, 0), fps, 10, &out, &removed));
     ck_assert_uint_eq(removed, 0);
