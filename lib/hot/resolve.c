@@ -93,9 +93,10 @@ static void *look_up(void *arg)
 
 static void start(struct dd_resolve *r)
 {
-    struct job *job = calloc(1, sizeof *job + strlen(r->host) + 1);
+    size_t size = strlen(r->host) + 1;
+    struct job *job = calloc(1, sizeof *job + size);
     if (!job) return;
-    strcpy(job->host, r->host);
+    memcpy(job->host, r->host, size);
     atomic_init(&job->refs, 2);
     pthread_t thread;
     if (pthread_create(&thread, NULL, look_up, job) != 0) {
