@@ -45,7 +45,7 @@ fuzz: $(foreach f,$(FUZZ),$(B)/fuzz/fuzz-$(f)) ## fuzz each target for FUZZ_SECO
 
 # ---- style and measurements
 
-.PHONY: lint format bench
+.PHONY: lint format bench bench-filters
 lint: ## include rules, format, lengths, cppcheck, clang-tidy, shellcheck
 	DEPS="$(foreach m,$(MODULES),$(m):$(subst $() ,$(comma),$(DEPS_$(m))))" \
 	  CPPFLAGS="$(filter-out -DDD_VERSION=%,$(filter -I% -D% -std=%,$(CFLAGS_ALL)))" sh tests/lint/lint.sh $(CHECKS)
@@ -55,3 +55,7 @@ format: ## clang-format all C files in place
 
 bench: all ## CPU and latency per request, embedded and with Redis (needs wrk); ARGS="--seconds 5"
 	$(PYTHON) tests/bench/bench.py $(ARGS)
+
+bench-filters: $(B)/dedupctl ## filter structures side by side, and their targets; ARGS="--users 100000"
+	$(B)/dedupctl filters
+	$(B)/dedupctl filters --targets $(ARGS)

@@ -35,5 +35,6 @@ int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, 
 
 int dd_ctl_health(const struct dd_ctl *ctl);
 int dd_ctl_stats(const struct dd_ctl *ctl);
+int dd_ctl_filters(const struct dd_ctl *ctl);
 
 #endif

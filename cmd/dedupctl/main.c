@@ -8,6 +8,7 @@
 static const struct dd_ctl_command commands[] = {
     {"health", "", "state of the server and of each part; exit code 0 when it can serve", dd_ctl_health},
     {"stats", "", "traffic, latencies, hit ratios, sizes, as JSON", dd_ctl_stats},
+    {"filters", "[--help]", "compare filter structures on your numbers; asks no server", dd_ctl_filters},
 };
 
 static void print_usage(FILE *to)

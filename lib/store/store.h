@@ -206,6 +206,10 @@ enum dd_err dd_store_each(struct dd_store *s, dd_store_visit visit, void *arg) D
 /* A checkpoint (hard links) in the new directory `path`, while serving. Blocks. DD_EXISTS, DD_IO. */
 enum dd_err dd_store_checkpoint(struct dd_store *s, const char *path) DD_MUST_USE;
 
+/* Carries out every merge and removes from the disk what was deleted. Blocks while the whole store is read
+ * and written, beside its service. */
+void dd_store_compact(struct dd_store *s);
+
 struct dd_store_status {
     /* false: disk guard on, or the last write failed. After a failed write RocksDB may refuse all others
      * until the process is restarted; the writer tries once a second, and turns writable again when that
