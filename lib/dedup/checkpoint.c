@@ -103,8 +103,10 @@ static void on_run(void *arg)
 
 static void start_run(struct dd_checkpoint_call *c)
 {
-    c->err = dd_admin_submit(c->admin->store, &c->job, c->dl->loop, run, on_run, c);
-    if (c->err != DD_OK) finish(c);
+    enum dd_err err = dd_admin_submit(c->admin->store, &c->job, c->dl->loop, run, on_run, c);
+    if (err == DD_OK) return; /* the call belongs to the thread now */
+    c->err = err;
+    finish(c);
 }
 
 static enum dd_err start_flush(struct dd_checkpoint_call *c);
@@ -133,8 +135,8 @@ void dd_checkpoint(struct dd_admin *a, struct dd_dedup_loop *dl, struct dd_check
     c->pending_users = c->pending_items = 0;
     c->pending_known = false;
     dl->inflight++;
-    c->flush_err = start_flush(c);
-    if (c->flush_err == DD_PENDING) return;
-    if (c->flush_err == DD_UNSUPPORTED) c->flush_err = DD_OK; /* nothing is ever staged */
+    enum dd_err err = start_flush(c);
+    if (err == DD_PENDING) return;
+    c->flush_err = err == DD_UNSUPPORTED ? DD_OK : err; /* unsupported: nothing is ever staged */
     start_run(c);
 }

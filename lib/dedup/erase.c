@@ -136,11 +136,14 @@ static void on_second(void *arg)
     finish(arg);
 }
 
+/* c->err belongs to the thread once the job is submitted. */
 static void on_barrier(void *arg)
 {
     struct erase *s = arg;
-    s->c->err = dd_admin_submit(s->a->users, &s->job, s->dl->loop, run_second, on_second, s);
-    if (s->c->err != DD_OK) finish(s);
+    enum dd_err err = dd_admin_submit(s->a->users, &s->job, s->dl->loop, run_second, on_second, s);
+    if (err == DD_OK) return;
+    s->c->err = err;
+    finish(s);
 }
 
 static void on_first(void *arg)
@@ -157,13 +160,16 @@ void dd_user_erase(struct dd_admin *a, struct dd_dedup_loop *dl, struct dd_erase
     struct erase *s = dd_arena_calloc(c->arena, 1, sizeof *s);
     c->scenes = c->keys = c->sets = c->others_n = 0;
     c->others = NULL;
-    c->err = s ? DD_OK : DD_NO_MEMORY;
+    c->err = DD_OK;
+    enum dd_err err = DD_NO_MEMORY;
     if (s) {
         *s = (struct erase){.c = c, .a = a, .dl = dl, .user = c->user};
-        c->err = dd_admin_submit(a->users, &s->job, dl->loop, run_first, on_first, s);
+        err = dd_admin_submit(a->users, &s->job, dl->loop, run_first, on_first, s);
     }
-    if (c->err == DD_OK)
+    if (err == DD_OK) {
         dl->inflight++;
-    else
-        c->done(c->arg);
+        return;
+    }
+    c->err = err;
+    c->done(c->arg);
 }

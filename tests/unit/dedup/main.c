@@ -1,12 +1,15 @@
 #include "unit.h"
 
 Suite *suite_calls(void);
+Suite *suite_erase(void);
+Suite *suite_forget(void);
 Suite *suite_model(void);
 Suite *suite_orders(void);
 Suite *suite_pieces(void);
 
 int main(void)
 {
-    Suite *suites[] = {suite_pieces(), suite_calls(), suite_orders(), suite_model()};
+    Suite *suites[] = {suite_pieces(), suite_calls(),  suite_orders(),
+                       suite_erase(),  suite_forget(), suite_model()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
