@@ -1,7 +1,7 @@
 /* Fields of up to 32 bits at any bit offset, little-endian, by one 8-byte load.
  *
  * The load may reach 7 bytes past the field. In a blob the 8-byte checksum follows every body; while a set is
- * built, append_layer and its like keep as much room reserved. */
+ * built, dd_filter_room_after keeps as much reserved. */
 #ifndef DD_FILTER_BITS_H
 #define DD_FILTER_BITS_H
 

@@ -10,7 +10,7 @@
 
 static uint64_t body_bytes(const struct dd_filter_layer *l)
 {
-    return l->k < 1 || l->k > 64 || l->units < 8 ? 0 : ((uint64_t)l->units + 7) / 8;
+    return l->k < DD_PROBE_FIRST || l->k > 64 || l->units < 8 ? 0 : ((uint64_t)l->units + 7) / 8;
 }
 
 static void plan(struct dd_filter_layer *l, const struct dd_filter_want *want)
@@ -37,19 +37,17 @@ static bool contains(const struct dd_filter_layer *l, uint32_t fp)
     return true;
 }
 
-/* Writes the indices of the candidates that pass the first four probes; returns how many. Whatever k is, a
- * fingerprint that the layer holds is among them: with fewer probes than four all candidates are. */
+/* Writes the indices of the candidates that pass the first four probes; returns how many. */
 static size_t sieve(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *left)
 {
     size_t kept = 0;
-    unsigned pass = l->k < DD_PROBE_FIRST;
     for (size_t i = 0; i < n; i++) {
         uint32_t at[DD_PROBE_FIRST];
         dd_probe_first(l, fps[i], at);
         unsigned all = bit_at(l->bytes, at[0]) & bit_at(l->bytes, at[1]) & bit_at(l->bytes, at[2]) &
                        bit_at(l->bytes, at[3]);
         left[kept] = (uint8_t)i;
-        kept += all | pass;
+        kept += all;
     }
     return kept;
 }

@@ -140,7 +140,6 @@ static bool contains(const struct dd_filter_layer *l, const struct reader *r, ui
     uint32_t low = (uint32_t)(x & ((1ULL << l->low) - 1));
     for (; upper_bit(r, at); at++) {
         uint64_t i = at - high;
-        if (i >= l->count) return false;
         if (dd_bits_get(r->lower, i * l->low, l->low) == low) return true;
     }
     return false;
@@ -240,7 +239,7 @@ static void rewrite(struct dd_filter_layer *l, struct dd_buf *out, const uint32_
     l->low = best_low(l, l->count);
     l->bytes_len = (uint32_t)body_bytes(l);
     uint8_t *body = dd_buf_extend(out, l->bytes_len);
-    if (!body || !dd_buf_reserve(out, DD_FILTER_TRAILER)) return;
+    if (!body || !dd_filter_room_after(out)) return;
     body = dd_filter_body(l, out);
     memset(body, 0, l->bytes_len);
     encode(l, v, body);

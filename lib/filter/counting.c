@@ -16,7 +16,7 @@
 
 static uint64_t body_bytes(const struct dd_filter_layer *l)
 {
-    return l->k < 1 || l->k > 64 || l->units < 8 ? 0 : ((uint64_t)l->units + 1) / 2;
+    return l->k < DD_PROBE_FIRST || l->k > 64 || l->units < 8 ? 0 : ((uint64_t)l->units + 1) / 2;
 }
 
 static void plan(struct dd_filter_layer *l, const struct dd_filter_want *want)
@@ -70,14 +70,13 @@ static void change(const struct dd_filter_layer *l, uint8_t *body, uint32_t fp, 
 static size_t sieve(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *left)
 {
     size_t kept = 0;
-    unsigned pass = l->k < DD_PROBE_FIRST;
     for (size_t i = 0; i < n; i++) {
         uint32_t at[DD_PROBE_FIRST];
         dd_probe_first(l, fps[i], at);
         unsigned all = used(l->bytes, at[0]) & used(l->bytes, at[1]) & used(l->bytes, at[2]) &
                        used(l->bytes, at[3]);
         left[kept] = (uint8_t)i;
-        kept += all | pass;
+        kept += all;
     }
     return kept;
 }

@@ -56,6 +56,14 @@ extern const struct dd_filter_ops dd_filter_bloom_ops, dd_filter_counting_ops, d
 /* NULL: no such kind. */
 const struct dd_filter_ops *dd_filter_ops_of(unsigned kind);
 
+/* Keeps 8 zero bytes reserved behind out, which bits.h may load. false: no memory. */
+static inline bool dd_filter_room_after(struct dd_buf *out)
+{
+    if (!dd_buf_reserve(out, DD_FILTER_TRAILER)) return false;
+    dd_put_le64(out->data + out->len, 0);
+    return true;
+}
+
 /* The body of a layer that ends out. */
 static inline uint8_t *dd_filter_body(const struct dd_filter_layer *l, const struct dd_buf *out)
 {

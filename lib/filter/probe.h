@@ -49,7 +49,8 @@ static inline void dd_probe_next(struct dd_probe *p, const struct dd_filter_laye
 
 /* A candidate that was never added passes a probe with even odds, so that a branch after each would be
  * mispredicted every other time, at some 20 cycles. Tests therefore take the first four probes of a run of
- * candidates without a branch and look closer at the sixteenth that is left. */
+ * candidates without a branch and look closer at the sixteenth that is left. No layer has fewer than four
+ * probes. */
 enum { DD_PROBE_RUN = 64, DD_PROBE_FIRST = 4 };
 
 /* The first four places of fp. */

@@ -37,7 +37,7 @@ void dd_filter_set_free(struct dd_filter_set *s)
 static bool append_layer(struct dd_filter_set *s, const struct dd_filter_layer *l, const uint8_t *body)
 {
     uint8_t *at = dd_buf_extend(s->out, DD_FILTER_LAYER_HEADER + (size_t)l->bytes_len);
-    if (!at || !dd_buf_reserve(s->out, DD_FILTER_TRAILER)) return false; /* bits.h reads so far past a body */
+    if (!at || !dd_filter_room_after(s->out)) return false;
     at = s->out->data + s->out->len - l->bytes_len - DD_FILTER_LAYER_HEADER;
     if (body)
         memcpy(at + DD_FILTER_LAYER_HEADER, body, l->bytes_len);

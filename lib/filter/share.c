@@ -10,6 +10,7 @@
  *
  * (Almeida, Baquero, Preguica and Hutchison, "Scalable Bloom Filters", 2007, for the geometric division.) */
 #include "filter/internal.h"
+#include "filter/probe.h"
 
 #include <math.h>
 
@@ -69,7 +70,8 @@ uint32_t dd_filter_next_capacity(const struct dd_filter_view *v)
 void dd_filter_bloom_size(uint32_t capacity, double rate, uint8_t *k, uint32_t *places)
 {
     double best = HUGE_VAL, exact = log2(1 / rate);
-    for (double probes = fmax(1, floor(exact)); probes <= ceil(exact); probes++) {
+    double least = fmax(DD_PROBE_FIRST, floor(exact)); /* the highest rate a policy allows, 0.05, wants 4.3 */
+    for (double probes = least; probes <= fmax(least, ceil(exact)); probes++) {
         double m = -probes * capacity / log1p(-pow(rate, 1 / probes));
         if (m < best) best = m, *k = (uint8_t)fmin(probes, 64);
     }

@@ -106,14 +106,37 @@ START_TEST(counting_keeps_the_saturated)
     size_t removed;
     set_add(&set, &p, 0, fps, 1000);
     for (int i = 0; i < 20; i++)
-        set_add(&set, &p, 0, fps, 1);
+        set_add(&set, &p, 0, fps, 300);
     for (int i = 0; i < 5; i++)
-        set_add(&set, &p, 0, fps + 1, 1);
-    forget(&set, fps, 2, &removed);
-    ck_assert_uint_eq(removed, 1);
-    ck_assert_uint_eq(set_present(dd_buf_slice(&set), fps, 1), 1);
-    ck_assert_uint_eq(set_present(dd_buf_slice(&set), fps + 1, 1), 0);
-    ck_assert_uint_eq(set_present(dd_buf_slice(&set), fps + 2, 998), 998);
+        set_add(&set, &p, 0, fps + 300, 100);
+    uint32_t items = set_info(dd_buf_slice(&set)).items;
+    forget(&set, fps, 300, &removed);
+    ck_assert_uint_eq(removed, 0);
+    ck_assert_uint_eq(set_info(dd_buf_slice(&set)).items, items);
+    forget(&set, fps + 300, 600, &removed);
+    ck_assert_uint_ge(removed, 590); /* all but those whose counters are all shared with the saturated */
+    ck_assert_uint_eq(set_present(dd_buf_slice(&set), fps, 300), 300);
+    ck_assert_uint_ge(set_present(dd_buf_slice(&set), fps + 900, 100), 99);
+    dd_buf_free(&set);
+    free(fps);
+}
+END_TEST
+
+/* Where layers confuse many items, forgetting all of them still leaves none. */
+START_TEST(confused_items_go_together)
+{
+    struct dd_filter_policy p = policy_of((enum dd_filter_kind)_i);
+    struct rng r = {(unsigned)_i + 9};
+    uint32_t *fps = random_fps(&r, 20000);
+    struct dd_buf set = {0};
+    size_t removed;
+    p.fpr = 0.05;
+    set_add(&set, &p, 0, fps, 20000);
+    ck_assert_uint_lt(set_info(dd_buf_slice(&set)).items, 19990);
+    forget(&set, fps, 20000, &removed);
+    ck_assert_uint_eq(removed, 20000);
+    ck_assert_uint_eq(set_present(dd_buf_slice(&set), fps, 20000), 0);
+    ck_assert_uint_eq(set_info(dd_buf_slice(&set)).items, 0);
     dd_buf_free(&set);
     free(fps);
 }
@@ -128,6 +151,7 @@ Suite *suite_forget(void)
     tcase_add_loop_test(t, everything_can_go, DD_FILTER_COUNTING, DD_FILTER_COMPACT + 1);
     tcase_add_test(t, bloom_layers_cannot);
     tcase_add_test(t, counting_keeps_the_saturated);
+    tcase_add_loop_test(t, confused_items_go_together, DD_FILTER_CUCKOO, DD_FILTER_COMPACT + 1);
     suite_add_tcase(s, t);
     return s;
 }

@@ -178,6 +178,7 @@ static const struct lie {
     {"layer kind 0", 24, 1, 0, 0},
     {"layer kind 9", 24, 1, 9, 0},
     {"k 0", 25, 1, 0, 0},
+    {"k 3", 25, 1, 3, 0},
     {"k 255", 25, 1, 255, 0},
     {"layer capacity 0", 28, 4, 0, 0},
     {"layer capacity", 28, 4, 0xffffffff, 0},
@@ -215,12 +216,43 @@ START_TEST(lists_must_ascend)
     struct dd_buf blob = {0};
     ck_assert_ok(dd_filter_operand(&p, 0, sorted, 3, &blob));
     ck_assert(try_blob(blob.data, blob.len));
-    for (int i = 0; i < 3; i++) {
-        memcpy(blob.data + DD_FILTER_HEADER, lists[i], sizeof lists[i]);
+    for (int i = 0; i < 6; i++) {
+        memcpy(blob.data + DD_FILTER_HEADER, lists[i % 3], sizeof *lists);
+        dd_put_le32(blob.data + 8, i < 3 ? 3 : 2); /* items: as said, or as there are different ones */
         fix_checksum(blob.data, blob.len);
         ck_assert(!try_blob(blob.data, blob.len));
     }
     dd_buf_free(&blob);
+}
+END_TEST
+
+/* A blob of n real layers of 8 bits, nothing wrong with it but their number. */
+static void layered_blob(unsigned n, struct dd_buf *out)
+{
+    struct dd_filter_policy p = policy_of(DD_FILTER_BLOOM);
+    struct dd_filter_layer l = {.kind = DD_FILTER_BLOOM, .k = 4, .units = 8, .capacity = 1};
+    struct dd_buf operand = {0};
+    ck_assert_ok(dd_filter_operand(&p, 0, NULL, 0, &operand));
+    dd_buf_add(out, operand.data, DD_FILTER_HEADER);
+    out->data[7] = (uint8_t)n;
+    for (unsigned i = 0; i < n; i++) {
+        uint8_t bytes[DD_FILTER_LAYER_HEADER + 1] = {0};
+        dd_filter_layer_put(&l, bytes);
+        dd_buf_add(out, bytes, sizeof bytes);
+    }
+    dd_buf_add(out, "checksum", 8);
+    fix_checksum(out->data, out->len);
+    dd_buf_free(&operand);
+}
+
+START_TEST(no_view_of_too_many_layers)
+{
+    struct dd_buf most = {0}, more = {0};
+    layered_blob(DD_FILTER_LAYERS_MAX, &most);
+    layered_blob(DD_FILTER_LAYERS_MAX + 1, &more);
+    ck_assert(try_blob(most.data, most.len));
+    ck_assert(!try_blob(more.data, more.len));
+    dd_buf_free(&most), dd_buf_free(&more);
 }
 END_TEST
 
@@ -261,6 +293,7 @@ Suite *suite_hostile(void)
     tcase_add_loop_test(t, random_bytes, 0, 2);
     tcase_add_loop_test(t, lies_are_refused, 0, sizeof lies / sizeof *lies);
     tcase_add_test(t, lists_must_ascend);
+    tcase_add_test(t, no_view_of_too_many_layers);
     tcase_add_test(t, layers_are_bounded);
     suite_add_tcase(s, t);
     return s;

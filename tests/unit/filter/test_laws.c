@@ -138,6 +138,25 @@ START_TEST(repeats_change_nothing)
 }
 END_TEST
 
+/* Fingerprints that are anything but uniform: all small, all large, evenly spaced, in two heaps. */
+START_TEST(lopsided_fingerprints)
+{
+    enum { N = 3000 };
+    struct dd_filter_policy p = policy_of((enum dd_filter_kind)(KINDS_FROM + _i / 4));
+    uint32_t *fps = malloc(N * sizeof *fps);
+    struct dd_buf set = {0};
+    ck_assert_ptr_nonnull(fps);
+    for (uint32_t i = 0; i < N; i++) {
+        fps[i] = (uint32_t[]){i, UINT32_MAX - i, i * 1431655, i % 2 ? i * 64 : 0xff000000u + i * 64}[_i % 4];
+    }
+    by_batches(&set, &p, fps, N, 70);
+    ck_assert_uint_eq(set_present(dd_buf_slice(&set), fps, N), N);
+    ck_assert_uint_ge(set_info(dd_buf_slice(&set)).layers, 1);
+    dd_buf_free(&set);
+    free(fps);
+}
+END_TEST
+
 /* One item 100,000 times, in batches that hold nothing else. */
 START_TEST(one_item_for_ever)
 {
@@ -246,6 +265,7 @@ Suite *suite_laws(void)
     tcase_set_timeout(t, 120 * test_scale());
     tcase_add_loop_test(t, no_false_negative, 0, (KINDS_TO - KINDS_FROM + 1) * SHAPES);
     tcase_add_loop_test(t, repeats_change_nothing, 0, (KINDS_TO - KINDS_FROM + 1) * SHAPES);
+    tcase_add_loop_test(t, lopsided_fingerprints, 0, 4 * (KINDS_TO - KINDS_FROM + 1));
     tcase_add_test(t, one_item_for_ever);
     tcase_add_loop_test(t, dense_with_dense, KINDS_FROM, KINDS_TO + 1);
     tcase_add_test(t, unreadable_inputs);
