@@ -55,8 +55,8 @@ void server_start_unready(struct server *s)
     if (!s->dir) s->dir = unit_mkdir();
     snprintf(s->socket, sizeof s->socket, "%s/s", s->dir);
     s->pid = fork();
+    if (s->pid == 0) run_server(s); /* before any assertion: their lock may be held by another thread */
     ck_assert_int_ge(s->pid, 0);
-    if (s->pid == 0) run_server(s);
 }
 
 void server_start(struct server *s)
