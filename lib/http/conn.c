@@ -195,7 +195,6 @@ void dd_http_conn_replied(struct dd_http_conn *c)
         end(c, more);
         return;
     }
-    c->continued = false;
     dd_http_conn_set_phase(c, more ? DD_HEAD : DD_IDLE);
     if (c->pumping) return; /* which goes on by itself */
     if (more) {

@@ -81,7 +81,6 @@ struct dd_http_conn {
     bool gone;
     bool close_after; /* the reply */
     bool rejected;    /* over max_connections: not in listeners->connections */
-    bool continued;   /* 100 Continue was sent for this request */
     bool refused;     /* by this layer: what the client still sends is thrown away for a while */
     size_t linger_left;
     struct dd_http_peer peer;

@@ -67,14 +67,12 @@ static void dispatch(struct dd_http_conn *c)
     s->handler(s->ctx, &c->req);
 }
 
-/* Asks for the body, once, if the client waits to be asked. */
+/* Asks for the body if the client waits to be asked; it no longer does once a byte of the body is there. */
 static void say_continue(struct dd_http_conn *c)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const struct dd_http_work *w = c->work;
-    if (!w->head.expect_continue || c->continued) return;
-    c->continued = true;
-    if (pending(w).len > w->head.head_bytes) return;
+    if (!w->head.expect_continue || pending(w).len > w->head.head_bytes) return;
     /* Nothing is unsent before it, so a socket that takes less than these 25 bytes is a broken one. */
     if (send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL) != (ssize_t)sizeof text - 1) dd_http_conn_close(c);
 }
