@@ -175,6 +175,94 @@ START_TEST(a_fill_in_flight_leaves_nothing)
 }
 END_TEST
 
+/* ---- between the steps of an erase ---- */
+
+static void on_done(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static void start_erase(struct dd_dedup_loop *dl, struct dd_arena *arena, bool *done)
+{
+    *done = false;
+    call = (struct dd_erase_call){
+        .user = dd_slice_str("alice"), .arena = arena, .done = on_done, .arg = done};
+    dd_user_erase(admin, dl, &call);
+}
+
+/* The loop is not turned, so the erase stands still after its commit; a wheel that reads only then finds
+ * nothing to bring back. */
+START_TEST(a_flush_between_the_commit_and_the_second_cleaning_leaves_nothing)
+{
+    struct dd_arena arena = {0};
+    bool done;
+    begin();
+    hand_stage(&h, 3);
+    uint64_t before = dd_change_number(dd_store_change(w.store));
+    start_erase(w.dl, &arena, &done);
+    while (dd_change_number(dd_store_change(w.store)) < before + 2) { /* two scenes, one commit each */
+    }
+    walk(&h);
+    hand_read(&h);
+    if (h.users[0].n) commit(&h);
+    hand_remove(&h);
+    hand_unlist(&h);
+    while (!done)
+        world_turn(&w);
+    ck_assert_ok(call.err);
+    expect_nothing_left();
+    dd_arena_free(&arena);
+    end();
+}
+END_TEST
+
+static uint64_t counter(const char *name)
+{
+    return dd_counter_get(dd_stats_counter(w.stats, name, ""));
+}
+
+/* A read of the disk is under way on one loop while the user is erased on another; its fill comes too late
+ * for any cleaning. */
+START_TEST(a_fill_of_a_read_before_the_erase_is_not_sent)
+{
+    struct dd_arena arena = {0};
+    struct world_call filter;
+    struct world_answer a;
+    struct dd_loop *loop;
+    struct dd_dedup_loop *dl;
+    bool done;
+    begin();
+    expose_directly("default", "alice", 3, 60LL * 86400000);
+    dd_admin_destroy(admin);
+    dd_hot_staging_close(h.staging);
+    world_close(&w, true); /* nothing is in memory afterwards */
+    world_open(&w);
+    ck_assert_ok(dd_hot_staging_open(w.hot, &h.staging));
+    ck_assert_ok(dd_admin_create(w.dedup, w.stats, &admin));
+    ck_assert_ok(dd_loop_create(&loop));
+    ck_assert_ok(dd_dedup_loop_create(w.dedup, loop, &dl));
+
+    world_filter_start(&w, "default", "alice", ten, 10, &filter);
+    while (!counter("dedupd_store_reads_total{from=\"pool\"}"))
+        dd_loop_turn(w.loop, 1);
+    ck_assert(!filter.done);
+    start_erase(dl, &arena, &done);
+    while (!done) /* the other loop does not answer the barrier: its patience ends */
+        dd_loop_turn(loop, 10);
+    ck_assert_ok(call.err);
+    world_filter_end(&w, &filter, &a);
+    world_filter(&w, "default", "somebody", ten, 10, 0, DD_CLAIM_NONE, false, &a);
+    ck_assert(!left_in_redis(&w, "alice", false));
+
+    for (int i = 0; i < 20; i++) /* the leg that comes back late is freed */
+        dd_loop_turn(loop, 10);
+    dd_dedup_loop_destroy(dl);
+    dd_loop_destroy(loop);
+    dd_arena_free(&arena);
+    end();
+}
+END_TEST
+
 START_TEST(exposures_after_it_are_kept)
 {
     struct world_answer a;
@@ -248,6 +336,8 @@ Suite *suite_erase(void)
     tcase_add_test(t, one_scene_or_one_period);
     tcase_add_test(t, an_erase_at_any_step_of_a_flush_leaves_nothing);
     tcase_add_test(t, a_fill_in_flight_leaves_nothing);
+    tcase_add_test(t, a_flush_between_the_commit_and_the_second_cleaning_leaves_nothing);
+    tcase_add_test(t, a_fill_of_a_read_before_the_erase_is_not_sent);
     tcase_add_test(t, exposures_after_it_are_kept);
     tcase_add_test(t, without_redis_nothing_is_touched);
     tcase_add_test(t, embedded_too);
