@@ -178,6 +178,34 @@ START_TEST(random_starts_and_stops)
 }
 END_TEST
 
+/* A timer nearly a whole rotation ahead is found again after an earlier one ran, wherever in the bitmap the
+ * wheel stands: 64 loops, each started one tick after the one before. */
+START_TEST(a_timer_a_rotation_ahead_at_every_position)
+{
+    enum { N = 64 };
+    static struct {
+        struct dd_loop *loop;
+        struct probe near, far;
+    } w[N];
+    int remaining = 2 * N;
+    for (int i = 0; i < N; i++) {
+        ck_assert_ok(dd_loop_create(&w[i].loop));
+        w[i].near = w[i].far = (struct probe){.remaining = &remaining};
+        dd_timer_init(&w[i].near.timer, w[i].loop, probe_run, &w[i].near);
+        dd_timer_init(&w[i].far.timer, w[i].loop, probe_run, &w[i].far);
+        probe_start(&w[i].near, 4);
+        probe_start(&w[i].far, 2036);
+        dd_loop_turn(w[i].loop, 5);
+    }
+    for (int64_t until = clock_ns() + INT64_C(20000000000); remaining && clock_ns() < until;)
+        for (int i = 0; i < N; i++)
+            dd_loop_turn(w[i].loop, i ? 0 : 4);
+    ck_assert_int_eq(remaining, 0);
+    for (int i = 0; i < N; i++)
+        dd_loop_destroy(w[i].loop);
+}
+END_TEST
+
 Suite *suite_timer(void)
 {
     Suite *s = suite_create("timer");
@@ -190,6 +218,7 @@ Suite *suite_timer(void)
     tcase_add_test(t, starting_again_moves_the_due_time);
     tcase_add_test(t, a_running_timer_may_stop_another_and_restart_itself);
     tcase_add_test(t, random_starts_and_stops);
+    tcase_add_test(t, a_timer_a_rotation_ahead_at_every_position);
     suite_add_tcase(s, t);
     return s;
 }
