@@ -134,7 +134,7 @@ START_TEST(confused_items_go_together)
     set_add(&set, &p, 0, fps, 20000);
     ck_assert_uint_lt(set_info(dd_buf_slice(&set)).items, 19990);
     forget(&set, fps, 20000, &removed);
-    ck_assert_uint_eq(removed, 20000);
+    ck_assert_uint_ge(removed, 19990); /* chance repeats some */
     ck_assert_uint_eq(set_present(dd_buf_slice(&set), fps, 20000), 0);
     ck_assert_uint_eq(set_info(dd_buf_slice(&set)).items, 0);
     dd_buf_free(&set);

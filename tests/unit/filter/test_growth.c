@@ -260,20 +260,33 @@ START_TEST(policy_changes_on_the_way)
 }
 END_TEST
 
-/* The first merge of many items makes one layer of the right size; a later one of many fills layers no
- * further than they were made for. */
+/* The first merge of many items makes one layer of the right size. */
 START_TEST(many_items_at_once)
+{
+    struct dd_filter_policy p = policy_of((enum dd_filter_kind)_i);
+    struct rng r = {(unsigned)_i};
+    uint32_t *fps = random_fps(&r, 20000);
+    struct dd_buf set = {0};
+    set_add(&set, &p, 0, fps, 20000);
+    ck_assert_uint_eq(set_info(dd_buf_slice(&set)).layers, 1);
+    dd_buf_free(&set);
+    free(fps);
+}
+END_TEST
+
+/* Large batches fill layers no further than they were made for. */
+START_TEST(layers_are_not_overfilled)
 {
     struct dd_filter_policy p = policy_of((enum dd_filter_kind)_i);
     struct rng r = {(unsigned)_i};
     uint32_t *fps = random_fps(&r, 30000);
     struct dd_buf set = {0};
     struct dd_filter_view v;
-    set_add(&set, &p, 0, fps, 20000);
-    ck_assert_uint_eq(set_info(dd_buf_slice(&set)).layers, 1);
-    for (size_t i = 20000; i < 30000; i += 1111)
-        set_add(&set, &p, 0, fps + i, i < 28889 ? 1111 : 30000 - i);
+    set_add(&set, &p, 0, fps, 300);
+    for (size_t i = 300; i < 30000; i += 2970)
+        set_add(&set, &p, 0, fps + i, 2970);
     ck_assert_ok(dd_filter_view_open(&v, dd_buf_slice(&set)));
+    ck_assert_uint_ge(v.layers, 2);
     for (unsigned i = 0; i < v.layers; i++)
         ck_assert_uint_le(v.layer[i].count, v.layer[i].capacity);
     ck_assert_double_le(set_info(dd_buf_slice(&set)).fpr, p.fpr);
@@ -289,6 +302,8 @@ START_TEST(repeats_end_with_counting)
     static const uint32_t twice[] = {5, 5, 9, 9, 9}, more[] = {9, 11};
     struct dd_buf set = {0}, a = {0}, b = {0}, partial = {0};
     set_add(&set, &counting, 0, twice, 5);
+    set_add(&set, &p, 0, more, 1);
+    ck_assert_uint_eq(set_info(dd_buf_slice(&set)).items, 2);
     set_add(&set, &p, 0, more, 2);
     ck_assert_uint_eq(set_info(dd_buf_slice(&set)).items, 3);
     ck_assert_ok(dd_filter_operand(&counting, 0, twice, 5, &a));
@@ -317,6 +332,7 @@ Suite *suite_growth(void)
     tcase_add_loop_test(t, saturate, KINDS_FROM, KINDS_TO + 1);
     tcase_add_loop_test(t, policy_changes_on_the_way, 0, 16);
     tcase_add_loop_test(t, many_items_at_once, KINDS_FROM, KINDS_TO + 1);
+    tcase_add_loop_test(t, layers_are_not_overfilled, KINDS_FROM, KINDS_TO + 1);
     tcase_add_loop_test(t, repeats_end_with_counting, KINDS_FROM, KINDS_TO + 1);
     suite_add_tcase(s, t);
     return s;
