@@ -160,6 +160,7 @@ static enum dd_err create_api(struct dd_app *app)
                                .scenes = app->scenes,
                                .clock = &app->clock,
                                .dedup = app->dedup,
+                               .wheel = app->wheel,
                                .stats = app->stats,
                                .max_candidates = (unsigned)app->config->http.max_candidates,
                                .max_items = (unsigned)app->config->http.max_items};

@@ -145,8 +145,8 @@ static const struct dd_option options[] = {
         "When stopping: how long /health/ready says 503 while requests are still taken."),
     INT(http.drain_timeout_s, "30", 1, 600, "s", 0,
         "When stopping: how long requests in flight may take once the listeners are closed."),
-    INT(http.max_candidates, "10000", 1, 100000, "", 0, "Candidates of one filter request; past it 413."),
-    INT(http.max_items, "10000", 1, 100000, "", 0, "Exposures or deliveries of one request; past it 413."),
+    INT(http.max_candidates, "10000", 1, 10000, "", 0, "Candidates of one filter request; past it 400."),
+    INT(http.max_items, "10000", 1, 10000, "", 0, "Exposures or deliveries of one request; past it 400."),
     BOOL(http.protected, "true", 0,
          "Refuse clients from other hosts as long as no tokens are configured (auth.tokens_file)."),
 
