@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "build.h"
+#include "dedup/admin.h"
 #include "dedup/keeper.h"
 #include "worker.h"
 
@@ -22,6 +23,7 @@ struct dd_app {
     struct dd_hot *hot;
     struct dd_wheel *wheel;
     struct dd_dedup *dedup;
+    struct dd_admin *admin_work;
     struct dd_api *api;
     struct dd_keeper *keeper;
     struct dd_http_listeners *data, *admin;
@@ -161,6 +163,7 @@ static enum dd_err create_api(struct dd_app *app)
                                .clock = &app->clock,
                                .dedup = app->dedup,
                                .wheel = app->wheel,
+                               .admin = app->admin_work,
                                .stats = app->stats,
                                .max_candidates = (unsigned)app->config->http.max_candidates,
                                .max_items = (unsigned)app->config->http.max_items};
@@ -173,6 +176,7 @@ static enum dd_err start(struct dd_app *app)
     if (err == DD_OK) err = build_scenes(app);
     if (err == DD_OK) err = open_tiers(app);
     if (err == DD_OK) err = listen_on(app);
+    if (err == DD_OK) err = dd_admin_create(app->dedup, app->stats, &app->admin_work);
     if (err == DD_OK) err = create_api(app);
     if (err == DD_OK) err = create_workers(app);
     if (err == DD_OK)
@@ -241,6 +245,7 @@ void dd_app_destroy(struct dd_app *app, bool clean)
     for (unsigned i = 0; i < app->workers_n; i++)
         dd_worker_join(app->workers[i]);
     dd_keeper_destroy(app->keeper);
+    dd_admin_destroy(app->admin_work); /* before the loops, to which its threads post */
     for (unsigned i = 0; i < app->workers_n; i++)
         dd_worker_destroy(app->workers[i]);
     free(app->workers);

@@ -23,9 +23,10 @@ const char *dd_api_endpoint_name(enum dd_endpoint e)
 {
     static const char *const names[DD_ENDPOINT_COUNT] = {
         [DD_ENDPOINT_EXPOSED] = "exposed",     [DD_ENDPOINT_FILTER] = "filter",
-        [DD_ENDPOINT_DELIVERED] = "delivered", [DD_ENDPOINT_HEALTH] = "health",
-        [DD_ENDPOINT_STATS] = "stats",         [DD_ENDPOINT_METRICS] = "metrics",
-        [DD_ENDPOINT_ADMIN] = "admin",         [DD_ENDPOINT_OTHER] = "other"};
+        [DD_ENDPOINT_DELIVERED] = "delivered", [DD_ENDPOINT_FORGET] = "forget",
+        [DD_ENDPOINT_HEALTH] = "health",       [DD_ENDPOINT_STATS] = "stats",
+        [DD_ENDPOINT_METRICS] = "metrics",     [DD_ENDPOINT_ADMIN] = "admin",
+        [DD_ENDPOINT_OTHER] = "other"};
     return names[e];
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "dedup/admin.h"
 #include "dedup/dedup.h"
 #include "dedup/wheel.h"
 #include "http/http.h"
@@ -38,6 +39,7 @@ struct dd_api_options {
     const struct dd_api_backend *backend; /* NULL: dd_api_dedup */
     struct dd_dedup *dedup;               /* handed to backend->status */
     struct dd_wheel *wheel;               /* handed to backend->flush and ->slots; NULL: nothing is staged */
+    struct dd_admin *admin;               /* operator work; NULL: those paths and /forget are 503 */
     struct dd_stats *stats;
     unsigned max_candidates; /* of one /filter; 0: 10,000 */
     unsigned max_items;      /* of one /exposed or /delivered; 0: 10,000 */

@@ -6,6 +6,8 @@
 
 #include "api/api.h"
 #include "api/codec.h"
+#include "dedup/backup.h"
+#include "dedup/user.h"
 
 #define DD_API_JSON "application/json"
 
@@ -14,6 +16,7 @@ enum dd_endpoint {
     DD_ENDPOINT_EXPOSED,
     DD_ENDPOINT_FILTER,
     DD_ENDPOINT_DELIVERED,
+    DD_ENDPOINT_FORGET,
     DD_ENDPOINT_HEALTH,
     DD_ENDPOINT_STATS,
     DD_ENDPOINT_METRICS,
@@ -46,7 +49,7 @@ struct dd_api_origin {
     struct dd_mono start;
 };
 
-/* One request of POST /exposed, /filter or /delivered. */
+/* One request that becomes a call of lib/dedup. */
 struct dd_api_call {
     struct dd_api_call *next; /* of the free list */
     struct dd_api_loop *al;
@@ -57,6 +60,11 @@ struct dd_api_call {
         struct dd_exposed_call exposed;
         struct dd_filter_call filter;
         struct dd_delivered_call delivered;
+        struct dd_forget_call forget;
+        struct dd_inspect_call inspect;
+        struct dd_export_call export;
+        struct dd_erase_call erase;
+        struct dd_checkpoint_call checkpoint;
     } u;
 };
 
@@ -93,6 +101,13 @@ void dd_api_answer_fail(const struct dd_api_origin *o, unsigned status, const ch
 void dd_api_exposed(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_filter(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_delivered(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_forget(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_user(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_user_erase(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_user_filter(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_checkpoint(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_verify_start(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_verify(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health_live(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health_ready(struct dd_api_loop *al, const struct dd_api_origin *o);

@@ -1,5 +1,6 @@
 /* From path and method to the endpoint. Paths are compared as they were sent: the few there are need no
- * decoding, and an encoded form of one is a 404 like any other unknown path. */
+ * decoding, and an encoded form of one is a 404 like any other unknown path. A name in braces stands for one
+ * segment, which its endpoint decodes. */
 #include <strings.h>
 
 #include "api/internal.h"
@@ -18,6 +19,7 @@ static const struct route routes[] = {
     {"/filter", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_FILTER, dd_api_filter},
     {"/exposed", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_EXPOSED, dd_api_exposed},
     {"/delivered", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_DELIVERED, dd_api_delivered},
+    {"/forget", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_FORGET, dd_api_forget},
     {"/health", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health},
     {"/health/live", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_live},
     {"/health/ready", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_ready},
@@ -25,13 +27,32 @@ static const struct route routes[] = {
     {"/metrics", DD_HTTP_GET, BOTH, DD_ENDPOINT_METRICS, dd_api_metrics},
     {"/admin/flush", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_flush},
     {"/admin/slots", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_slots},
+    {"/admin/checkpoint", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_checkpoint},
+    {"/admin/verify", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_verify_start},
+    {"/admin/verify", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_verify},
+    {"/users/{user}", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user},
+    {"/users/{user}", DD_HTTP_DELETE, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_erase},
+    {"/users/{user}/filter", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_filter},
 };
 
 #define ROUTES (sizeof routes / sizeof *routes)
 
+/* Of the template and of the path: the first segment, taken off both. */
+static bool segment_matches(struct dd_slice *template, struct dd_slice *path)
+{
+    struct dd_slice want, got;
+    bool more = dd_http_next_segment(template, &want), also = dd_http_next_segment(path, &got);
+    if (!more || !also) return false;
+    return want.len && want.ptr[0] == '{' ? got.len > 0 : dd_slice_eq(want, got);
+}
+
 static bool path_matches(const struct route *r, const struct dd_api_loop *al, struct dd_slice path)
 {
-    return (r->listeners & al->listener) && dd_slice_eq(path, dd_slice_str(r->path));
+    struct dd_slice template = dd_slice_str(r->path);
+    if (!(r->listeners & al->listener)) return false;
+    while (template.len && path.len)
+        if (!segment_matches(&template, &path)) return false;
+    return template.len == path.len;
 }
 
 static bool method_matches(const struct route *r, enum dd_http_method method)
@@ -51,16 +72,34 @@ static const struct route *find(const struct dd_api_loop *al, const struct dd_ht
     return NULL;
 }
 
-static void answer_no_route(struct dd_api_origin *o, const struct route *other)
+/* The methods that the path takes, as "GET, HEAD, DELETE". */
+static void list_methods(const struct dd_api_origin *o, const struct dd_api_loop *al, struct dd_buf *out)
+{
+    static const char *const names[] = {[DD_HTTP_GET] = "GET, HEAD",
+                                        [DD_HTTP_POST] = "POST",
+                                        [DD_HTTP_PUT] = "PUT",
+                                        [DD_HTTP_DELETE] = "DELETE"};
+    dd_buf_reset(out);
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (!path_matches(&routes[i], al, o->req->path)) continue;
+        if (out->len) dd_buf_add_str(out, ", ");
+        dd_buf_add_str(out, names[routes[i].method]);
+    }
+}
+
+static void answer_no_route(struct dd_api_origin *o, const struct dd_api_loop *al, const struct route *other)
 {
     if (!other) {
         dd_api_answer_fail(o, 404, "not_found", NULL, "there is no such path on this listener");
         return;
     }
-    const char *allow = other->method == DD_HTTP_GET ? "GET, HEAD" : "POST";
+    struct dd_buf allow = {0};
+    list_methods(o, al, &allow);
     o->endpoint = other->endpoint;
-    dd_http_reply_header(o->req, "Allow", dd_slice_str(allow));
-    dd_api_answer_fail(o, 405, "method_not_allowed", NULL, "%s takes %s", other->path, allow);
+    dd_http_reply_header(o->req, "Allow", dd_buf_slice(&allow));
+    dd_api_answer_fail(o, 405, "method_not_allowed", NULL, "%s takes %.*s", other->path, (int)allow.len,
+                       allow.len ? (const char *)allow.data : "");
+    dd_buf_free(&allow);
 }
 
 /* ---- content type ---- */
@@ -113,7 +152,7 @@ void dd_api_handle(void *ctx, struct dd_http_request *req)
                               .start = dd_clock_mono(al->api->options.clock)};
     const struct route *other = NULL, *r = find(al, req, &other);
     if (!r) {
-        answer_no_route(&o, other);
+        answer_no_route(&o, al, other);
         return;
     }
     o.endpoint = r->endpoint;
