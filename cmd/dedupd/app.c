@@ -10,6 +10,7 @@
 #include "build.h"
 #include "dedup/admin.h"
 #include "dedup/keeper.h"
+#include "identity.h"
 #include "worker.h"
 
 #define KEEPER_TICK_MS 1000
@@ -22,6 +23,7 @@ struct dd_app {
     struct dd_store *store;
     struct dd_hot *hot;
     struct dd_wheel *wheel;
+    struct dd_identity identity;
     struct dd_dedup *dedup;
     struct dd_admin *admin_work;
     struct dd_api *api;
@@ -91,24 +93,41 @@ static enum dd_err open_tiers(struct dd_app *app)
     if (err != DD_OK) return err;
     struct dd_hot_options ho = dd_build_hot(app->config, dd_store_id(app->store));
     err = dd_hot_create(&ho, &app->clock, app->stats, &app->hot);
+    if (err == DD_OK) err = dd_identity_make(app->config->data_dir, &app->identity);
+    if (err == DD_OK && !dd_hot_is_embedded(app->hot)) err = dd_identity_register(&app->identity, app->hot);
     if (err != DD_OK) return err;
     resume(app);
     load_deliveries(app);
-    err = register_scenes(app);
+    return register_scenes(app);
+}
+
+/* Another process took over the store while this one gave no sign of life: it stops as on SIGTERM. */
+static void on_displaced(void *arg)
+{
+    struct dd_app *app = arg;
+    pthread_kill(app->main_thread, SIGTERM);
+}
+
+static enum dd_err create_dedup(struct dd_app *app)
+{
+    struct dd_wheel_options wheel = dd_build_wheel(app->config);
+    struct dd_dedup_options dedup = dd_build_dedup(app->config);
+    wheel.boot = &app->identity.boot;
+    wheel.displaced = on_displaced;
+    wheel.displaced_arg = app;
+    enum dd_err err = dd_wheel_create(&wheel, app->store, app->hot, app->scenes, &app->clock, app->stats,
+                                      &app->wheel);
     if (err != DD_OK) return err;
-    struct dd_wheel_options wheel_options = dd_build_wheel(app->config);
-    err = dd_wheel_create(&wheel_options, app->store, app->hot, app->scenes, &app->clock, app->stats,
-                          &app->wheel);
-    if (err != DD_OK) return err;
-    struct dd_dedup_options dedup_options = dd_build_dedup(app->config);
-    return dd_dedup_create(&dedup_options, app->scenes, app->store, app->hot, app->wheel, &app->clock,
-                           app->stats, &app->dedup);
+    return dd_dedup_create(&dedup, app->scenes, app->store, app->hot, app->wheel, &app->clock, app->stats,
+                           &app->dedup);
 }
 
 static enum dd_err listen_on(struct dd_app *app)
 {
     enum dd_err err = dd_http_listen(app->config->http.listen, &app->data);
     if (err == DD_OK) err = dd_http_listen(app->config->admin.listen, &app->admin);
+    if (err == DD_OK)
+        snprintf(app->identity.admin, sizeof app->identity.admin, "%s", dd_http_listeners_text(app->admin));
     app->data_options = dd_build_http(app->config, "data");
     app->admin_options = dd_build_http(app->config, "admin");
     return err;
@@ -176,6 +195,7 @@ static enum dd_err start(struct dd_app *app)
     if (err == DD_OK) err = build_scenes(app);
     if (err == DD_OK) err = open_tiers(app);
     if (err == DD_OK) err = listen_on(app);
+    if (err == DD_OK) err = create_dedup(app);
     if (err == DD_OK) err = dd_admin_create(app->dedup, app->stats, &app->admin_work);
     if (err == DD_OK) err = create_api(app);
     if (err == DD_OK) err = create_workers(app);

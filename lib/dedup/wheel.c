@@ -84,6 +84,29 @@ static void look_at_durability(struct dd_wheel *w)
         dd_info("wheel.staging", "durability=%s warnings=\"%s\"", names[now], d.warnings);
 }
 
+/* ---- the register of stores ---- */
+
+/* Gives a sign of life at a third of alive_ms; registers first when Redis was away at the start. */
+static void beat(struct dd_wheel *w)
+{
+    const struct dd_hot_boot *boot = w->options.boot;
+    struct dd_mono now = dd_clock_mono(w->clock);
+    if (!boot || w->displaced) return;
+    if (w->registered && dd_mono_ms_between(w->last_beat, now) < boot->alive_ms / 3) return;
+    struct dd_hot_holder other;
+    enum dd_err err = w->registered ? dd_hot_boot_beat(w->staging, boot, &other)
+                                    : dd_hot_boot_register(w->staging, boot, &other);
+    if (err == DD_OK) {
+        w->registered = true;
+        w->last_beat = now;
+    }
+    if (err != DD_LOCKED) return;
+    w->displaced = true;
+    dd_error("store.displaced", "by_boot=%s place=%s admin=%s effect=\"this process stops\"", other.boot_id,
+             other.place, other.admin);
+    if (w->options.displaced) w->options.displaced(w->options.displaced_arg);
+}
+
 /* ---- slots ---- */
 
 static bool is_sealed(const struct dd_wheel *w, struct dd_hot_slot slot)
@@ -251,6 +274,7 @@ static enum dd_err tick(struct dd_wheel *w)
 {
     bool paused;
     struct dd_wheel_flush *requests = take_requests(w, &paused), total = {0};
+    beat(w);
     seal_ended(w);
     for (struct dd_wheel_flush *f = requests; f; f = f->next)
         if (f->all) raise_mark(w, dd_wheel_open_slot(w).start_s + 1); /* not now + 1: twice in a second */
@@ -330,6 +354,23 @@ static void init_sync(struct dd_wheel *w)
     pthread_mutex_init(&w->lock, NULL);
 }
 
+/* The first answer of Redis decides; without one the wheel judges it later, and stages nothing until then. */
+static enum dd_err refuse_evicting(struct dd_wheel *w)
+{
+    const struct dd_hot_slot *slots;
+    struct dd_hot_durability d;
+    unsigned n;
+    if (!w->options.stage || !w->options.refuse_evicting ||
+        dd_hot_staging_slots(w->staging, &slots, &n) != DD_OK)
+        return DD_OK;
+    dd_hot_get_durability(w->hot, &d);
+    if (!d.evicts_without_ttl) return DD_OK;
+    dd_error("wheel.evicting_redis",
+             "reason=\"ingest.mode is staged and maxmemory-policy evicts keys without a TTL\" "
+             "hint=\"set maxmemory-policy volatile-lru\"");
+    return DD_INVALID;
+}
+
 enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *store, struct dd_hot *hot,
                             const struct dd_scenes *scenes, struct dd_clock *clock, struct dd_stats *stats,
                             struct dd_wheel **out)
@@ -352,6 +393,7 @@ enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *s
     init_sync(w);
     seal_ended(w);
     enum dd_err err = embedded ? DD_OK : dd_hot_staging_open(hot, &w->staging);
+    if (err == DD_OK && !embedded) err = refuse_evicting(w);
     if (err == DD_OK && !embedded) {
         w->started = pthread_create(&w->thread, NULL, run, w) == 0;
         if (!w->started) err = DD_NO_MEMORY;
@@ -374,6 +416,9 @@ void dd_wheel_destroy(struct dd_wheel *w)
     if (w->started) pthread_join(w->thread, NULL);
     struct dd_wheel_flush none = {0};
     answer_requests(w->requests, &none, DD_SHUTDOWN);
+    if (w->staging && w->registered && !w->displaced &&
+        dd_hot_boot_leave(w->staging, w->options.boot) != DD_OK)
+        dd_warn("store.not_deregistered", "error=\"%s\"", dd_hot_staging_error(w->staging));
     if (w->staging) dd_hot_staging_close(w->staging);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);

@@ -44,6 +44,10 @@ struct dd_wheel_options {
     bool paused;
     int64_t tick_ms;
     unsigned lag_warn_s;
+    bool refuse_evicting; /* ingest.mode is staged by name: an evicting Redis at start is DD_INVALID */
+    const struct dd_hot_boot *boot; /* the entry in the register that the wheel keeps alive; NULL: none */
+    void (*displaced)(void *arg);   /* once, on the wheel's thread: another process holds the store now */
+    void *displaced_arg;
 };
 
 /* Starts the thread. Borrows everything. With an embedded hot tier nothing is ever staged and the thread does

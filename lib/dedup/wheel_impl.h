@@ -23,6 +23,8 @@ struct dd_wheel {
         struct dd_histogram *page_us;
         struct dd_gauge *lag_s;
     } count;
+    bool registered, displaced; /* the thread's: the register of stores */
+    struct dd_mono last_beat;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock; /* guards what follows */
