@@ -23,6 +23,7 @@
 
 #include "base/hash.h"
 #include "hot/redis_events.h"
+#include "hot/redis_reader.h"
 
 #define BACKOFF_FIRST_MS 50
 
@@ -155,7 +156,7 @@ static void connect_now(struct dd_redis *r)
         gone(r);
         return;
     }
-    if (ac->err || dd_redis_attach(ac, r->loop)) {
+    if (ac->err || dd_redis_use_arena(ac->c.reader, &r->arena) || dd_redis_attach(ac, r->loop)) {
         if (ac->err) set_error(r, "connect", ac->errstr);
         redisAsyncFree(ac);
         gone(r);
@@ -237,6 +238,7 @@ void dd_redis_close(struct dd_redis *r)
     r->state = DD_REDIS_DOWN;
     if (ac) redisAsyncFree(ac);
     dd_timer_stop(&r->timer);
+    dd_arena_free(&r->arena);
     free(r->ring);
     r->ring = NULL;
     r->ring_size = 0;

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "hot/hot.h"
@@ -53,6 +54,7 @@ struct dd_redis {
     enum dd_redis_state state;
     struct redisAsyncContext *ac;
     struct dd_timer timer;
+    struct dd_arena arena;         /* of the reply being read or handled */
     struct dd_redis_command *ring; /* in flight, oldest first; a power of two */
     unsigned ring_size, head, inflight;
     unsigned failures; /* since the last answer */

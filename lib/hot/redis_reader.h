@@ -1,0 +1,21 @@
+/* How replies are built: in an arena of the connection instead of two allocations an element. Private to
+ * lib/hot.
+ *
+ * A reply of 100 deliveries and their scores has 200 elements: building and freeing them with hiredis' own
+ * functions took more time than everything else that a fetch does (see redis_reader.c).
+ *
+ * Threads: the connection's. Ownership: one reply at a time; all of it goes when hiredis frees it, after its
+ * callback. */
+#ifndef DD_HOT_REDIS_READER_H
+#define DD_HOT_REDIS_READER_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct redisReader;
+
+/* From now on the reader builds in the arena, which must outlive it. DD_NO_MEMORY: the reader is as it was.
+ */
+enum dd_err dd_redis_use_arena(struct redisReader *reader, struct dd_arena *arena) DD_MUST_USE;
+
+#endif
