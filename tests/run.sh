@@ -124,7 +124,7 @@ all() {
     build all make_ all && suite integration pytest_ build/dedupd tests/integration
     # shellcheck disable=SC2046
     units address,undefined $(modules)
-    build all-address-undefined make_ SANITIZER=address,undefined build-address-undefined/dedupd &&
+    build all-address-undefined make_ SANITIZER=address,undefined all &&
         suite integration-address-undefined pytest_ build-address-undefined/dedupd -m 'not slow' tests/integration
     if ls tests/fuzz/fuzz_*.c >/dev/null 2>&1; then suite fuzz-replay replays; fi
     # RocksDB is not instrumented; tests/tsan.txt says what is left out.

@@ -46,9 +46,9 @@ void dd_filters_print_help(void);
 struct dd_filter_policy dd_filters_policy(const struct dd_filters_args *a, enum dd_filter_kind kind);
 
 /* The modes. Each prints its table or JSON on standard output and returns the exit code. */
-int dd_filters_compare(const struct dd_filters_args *a);
+int dd_filters_compare(const struct dd_filters_args *given);
 int dd_filters_articles(const struct dd_filters_args *a);
-int dd_filters_memory(const struct dd_filters_args *a);
+int dd_filters_memory(const struct dd_filters_args *given);
 int dd_filters_scale(const struct dd_filters_args *a);
 int dd_filters_population(const struct dd_filters_args *a);
 int dd_filters_targets(const struct dd_filters_args *a);

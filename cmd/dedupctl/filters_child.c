@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Signals are blocked in this process while it works (filters_progress.h); the child has none blocked. */
 static int spawn(pid_t *pid, char *const argv[], int in, int out)
 {

@@ -153,6 +153,7 @@ enum dd_err dd_measure(const struct dd_structure_spec *spec, const struct dd_wor
     struct dd_ids ids = {0}, unseen = {0};
     enum dd_err err = DD_OK;
     *out = (struct dd_measured){0};
+    if (w->users == 0) return DD_INVALID; /* a workload has at least one */
     for (uint32_t user = 0; err == DD_OK && user < w->users; user++)
         err = measure_user(spec, w, a, user, &ids, &unseen, out);
     out->bytes /= w->users;

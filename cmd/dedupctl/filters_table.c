@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { TEXT_MAX = 128 };
+
 void dd_table_init(struct dd_table *t, const char *name, const struct dd_table_column *column, size_t columns)
 {
     *t = (struct dd_table){.name = name, .column = column, .columns = columns};
@@ -69,33 +71,33 @@ const char *dd_table_text(const struct dd_table *t, size_t row, size_t column)
 
 /* ---- for people ---- */
 
-static void cell_words(const struct dd_table *t, size_t row, size_t column, char out[64])
+static void cell_words(const struct dd_table *t, size_t row, size_t column, char out[TEXT_MAX])
 {
     double v = dd_table_number(t, row, column);
     switch (t->column[column].form) {
     case DD_TABLE_TEXT:
-        snprintf(out, 64, "%s", dd_table_text(t, row, column));
+        snprintf(out, TEXT_MAX, "%s", dd_table_text(t, row, column));
         return;
     case DD_TABLE_COUNT:
-        snprintf(out, 64, "%.0f", v);
+        snprintf(out, TEXT_MAX, "%.0f", v);
         break;
     case DD_TABLE_FIXED:
-        snprintf(out, 64, "%.2f", v);
+        snprintf(out, TEXT_MAX, "%.2f", v);
         break;
     case DD_TABLE_RATE:
-        snprintf(out, 64, v == 0 || v >= 0.9995 ? "%.0f" : "%.1e", v);
+        snprintf(out, TEXT_MAX, v == 0 || v >= 0.9995 ? "%.0f" : "%.1e", v);
         break;
     case DD_TABLE_PERCENT:
-        snprintf(out, 64, v == 0 || v == 1 ? "%.0f%%" : "%.1f%%", 100 * v);
+        snprintf(out, TEXT_MAX, v == 0 || v == 1 ? "%.0f%%" : "%.1f%%", 100 * v);
         break;
     }
-    if (isnan(v)) snprintf(out, 64, "-");
+    if (isnan(v)) snprintf(out, TEXT_MAX, "-");
 }
 
 static int width_of(const struct dd_table *t, size_t column)
 {
     size_t width = strlen(t->column[column].heading);
-    char words[64];
+    char words[TEXT_MAX];
     for (size_t row = 0; row < t->rows; row++) {
         cell_words(t, row, column, words);
         if (strlen(words) > width) width = strlen(words);
@@ -114,7 +116,7 @@ static void add_cell(struct dd_buf *out, const struct dd_table *t, size_t column
 static void render_words(const struct dd_table *t, struct dd_buf *out)
 {
     int width[DD_TABLE_COLUMNS_MAX];
-    char words[64];
+    char words[TEXT_MAX];
     for (size_t c = 0; c < t->columns; c++) {
         width[c] = width_of(t, c);
         add_cell(out, t, c, width[c], t->column[c].heading);

@@ -29,7 +29,7 @@ uint32_t dd_population_user(struct dd_slice name, uint32_t users)
 uint32_t dd_population_items(const struct dd_population *p, uint32_t user, int month)
 {
     double level = SIGMA_USER * dd_normal_at(p->seed, user, 0);
-    double varied = SIGMA_MONTH * dd_normal_at(p->seed, user, (uint64_t)(month + 2));
+    double varied = SIGMA_MONTH * dd_normal_at(p->seed, user, (uint64_t)month + 2);
     double items = round(MEDIAN * exp(level + varied));
     return (uint32_t)fmin(DD_POPULATION_TAIL, fmax(1, items));
 }
@@ -54,7 +54,7 @@ void dd_population_fingerprints(const struct dd_population *p, uint32_t user, in
     char name[DD_POPULATION_NAME];
     uint64_t seed = dd_hash_user_seed(p->secret, dd_slice_str("home"), dd_population_name(user, name));
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t item = (uint64_t)(month + 1) << 32 | (from + i);
+        uint64_t item = ((uint64_t)month + 1) << 32 | (from + i);
         out[i] = dd_hash_fingerprint(seed, dd_slice_of(&item, sizeof item));
     }
 }

@@ -86,7 +86,7 @@ static enum dd_err read_all(const char *path, struct dd_buf *out, char *why, siz
         if (out->len > FILE_MAX_BYTES) err = DD_TOO_LARGE;
     }
     if (ferror(f)) err = DD_IO;
-    fclose(f);
+    (void)fclose(f); /* it was only read */
     if (err != DD_OK) snprintf(why, why_size, "%s: %s", path, dd_err_text(err));
     return err;
 }
