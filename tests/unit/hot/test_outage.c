@@ -1,5 +1,6 @@
 /* Redis away, slow, hostile or restarted. */
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,15 @@ START_TEST(redis_is_not_there_at_the_start)
     close_world();
 }
 END_TEST
+
+/* A bare chroot has no /etc/hosts, and then nobody knows "localhost". */
+static bool localhost_is_known(void)
+{
+    struct addrinfo *found = NULL;
+    bool known = getaddrinfo("localhost", NULL, NULL, &found) == 0;
+    if (known) freeaddrinfo(found);
+    return known;
+}
 
 START_TEST(over_tcp_and_by_name)
 {
@@ -432,7 +442,7 @@ Suite *suite_outage(void)
     tcase_add_test(t, a_killed_redis_comes_back_without_a_restart);
     tcase_add_test(t, commands_in_flight_when_redis_is_killed);
     tcase_add_test(t, redis_is_not_there_at_the_start);
-    tcase_add_loop_test(t, over_tcp_and_by_name, 0, 2);
+    tcase_add_loop_test(t, over_tcp_and_by_name, 0, localhost_is_known() ? 2 : 1);
     tcase_add_test(t, a_name_that_nobody_knows);
     tcase_add_test(t, the_wrong_password_is_said_and_not_shown);
     tcase_add_test(t, no_password_where_one_is_needed);
