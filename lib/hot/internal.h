@@ -52,7 +52,7 @@ struct dd_hot_loop {
     uint64_t full[DD_FULL_TABLE];
 };
 
-/* redis_hello.c: what is said first on a connection, and each minute. */
+/* redis_hello.c: what is said first on a connection, and every ten seconds. */
 void dd_hot_hello(struct dd_hot_loop *hl);
 void dd_hot_sample(struct dd_hot_loop *hl);
 

@@ -15,6 +15,10 @@
 #include "hot/resp.h"
 #include "hot/value.h"
 
+/* A set outside the window that was put longer ago than this is not in use by requests with a longer window.
+ */
+#define STALE_MS (2 * 3600 * 1000)
+
 /* Larger buffers of a rare heavy user are not kept. */
 #define KEEP_BYTES (256 << 10)
 
@@ -137,10 +141,42 @@ static void take_recent(struct dd_fetch_ctx *ctx, const struct redisReply *reply
     }
 }
 
+/* The period before the oldest that is wanted. false: there is none. */
+static bool period_before(const struct dd_hot_fetch *f, struct dd_period *out)
+{
+    *out = f->cached_period[0];
+    for (unsigned i = 1; i < f->cached_n; i++)
+        if (f->cached_period[i].ordinal < out->ordinal) *out = f->cached_period[i];
+    out->ordinal--;
+    return out->kind != DD_PERIOD_FOREVER && out->ordinal >= 0;
+}
+
+/* The hash of an active user never lapses, so a set that has left the window must be taken out. It stands
+ * just before the window for a whole period: whoever reads the user then finds it. */
+static void drop_stale(struct dd_fetch_ctx *ctx, const struct redisReply *e)
+{
+    struct dd_hot_loop *hl = ctx->hl;
+    struct dd_hot_value v;
+    struct dd_period period;
+    char text[DD_PERIOD_TEXT];
+    if (e->type != REDIS_REPLY_STRING || !period_before(ctx->f, &period) || !dd_redis_has_room(&hl->conn))
+        return;
+    bool sound = dd_hot_value_decode(dd_slice_of(e->str, e->len), &v) == DD_OK;
+    if (sound && ctx->f->now_ms - v.filled_ms < STALE_MS) return;
+    dd_hot_begin_user(hl, ctx->f->scene, ctx->f->user);
+    dd_hot_key_add_cached(&hl->key, hl->h->store);
+    dd_buf_reset(&hl->command);
+    dd_resp_begin(&hl->command, 3, "HDEL");
+    dd_resp_arg(&hl->command, dd_buf_slice(&hl->key));
+    dd_resp_arg_str(&hl->command, dd_period_format(period, text));
+    dd_hot_send_forgotten(hl);
+}
+
 static void take_cached(struct dd_fetch_ctx *ctx, const struct redisReply *reply)
 {
     struct dd_hot_fetch *f = ctx->f;
-    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != f->cached_n) return;
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < f->cached_n) return;
+    if (reply->elements > f->cached_n) drop_stale(ctx, reply->element[f->cached_n]);
     for (unsigned i = 0; i < f->cached_n; i++) {
         const struct redisReply *e = reply->element[i];
         struct dd_hot_value v;
@@ -281,13 +317,16 @@ static void ask_cached(struct dd_fetch_ctx *ctx, size_t prefix)
     struct dd_hot_loop *hl = ctx->hl;
     const struct dd_hot_fetch *f = ctx->f;
     char text[DD_PERIOD_TEXT];
+    struct dd_period before;
+    bool has_before = period_before(f, &before);
     hl->key.len = prefix;
     dd_hot_key_add_cached(&hl->key, hl->h->store);
     dd_buf_reset(&hl->command);
-    dd_resp_begin(&hl->command, 2 + f->cached_n, "HMGET");
+    dd_resp_begin(&hl->command, 2 + f->cached_n + has_before, "HMGET");
     dd_resp_arg(&hl->command, dd_buf_slice(&hl->key));
     for (unsigned i = 0; i < f->cached_n; i++)
         dd_resp_arg_str(&hl->command, dd_period_format(f->cached_period[i], text));
+    if (has_before) dd_resp_arg_str(&hl->command, dd_period_format(before, text));
     ask(ctx);
 }
 

@@ -1,5 +1,5 @@
 /* What is said first on a connection, before any request may use it, and the sample that is taken then and
- * each minute.
+ * every ten seconds.
  *
  *   AUTH [user] password      if there is a password
  *   SELECT db                 if not 0

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-/* Samples are a minute apart and one a connection: far fewer than this between two that are compared. */
+/* Samples are ten seconds apart and one a connection: far fewer than this between two that are compared. */
 #define BEAT_AHEAD_MAX (1 << 20)
 /* Samples of several connections are observed in another order than they were taken. */
 #define BEAT_BEHIND_MAX 1024

@@ -1,7 +1,7 @@
 /* What is known about the Redis behind the connections: its settings, whether it is still the same run of the
  * same data, and whether deliveries or staged exposures may have been lost. Private to lib/hot.
  *
- * Every connection takes a sample when it is made and each minute: INFO, CONFIG GET, and the beat, the
+ * Every connection takes a sample when it is made and every ten seconds: INFO, CONFIG GET, and the beat, the
  * integer at dd:g:<store>. The beat is set to a random number if absent and then raised by one with each
  * sample. So a beat a little above the last one      the data is the one we knew, up to that sample a beat at
  * or below it, in another run   an older snapshot was loaded a beat far away                         the key

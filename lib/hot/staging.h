@@ -65,7 +65,7 @@ struct dd_hot_durability {
     uint64_t maxmemory, used_memory;
     uint64_t restarts;    /* times that another run of Redis was met */
     uint64_t losses;      /* times that keys were found to have vanished or to be older than before: staged
-                             exposures      were lost. Detected at reconnect and each minute */
+                             exposures were lost. Detected at reconnect and every ten seconds */
     int64_t last_loss_ms; /* wall time; 0: never */
     char warnings[400];   /* plain text, "; " between them; empty: none */
 };

@@ -184,6 +184,28 @@ START_TEST(cached_sets_lapse_with_jitter)
 }
 END_TEST
 
+static void put_at(int back, int64_t filled_ms)
+{
+    dd_hot_cache_put(w.hl[0], dd_slice_str("home"), dd_slice_str("u"), month(back), 7, 1, filled_ms, 60000,
+                     dd_slice_str("x"));
+}
+
+START_TEST(a_set_that_left_the_window_is_taken_out)
+{
+    int64_t now = dd_clock_wall(&w.clock).ms;
+    put_at(2, now - 3 * 3600000);
+    put_at(3, now - 1000); /* in use by requests with a longer window */
+    fetch(&w, 0, "u", &got);
+    fetch(&w, 0, "u", &got);
+    ck_assert_str_eq(ask(&w.server, "HKEYS", USER "c:" STORE, NULL), "2026-09 2026-08");
+    put_at(3, now - 3 * 3600000);
+    fetch(&w, 0, "u", &got);
+    fetch(&w, 0, "u", &got);
+    ck_assert_str_eq(ask(&w.server, "HKEYS", USER "c:" STORE, NULL), "2026-09");
+    ck_assert_str_eq(got.cached[2], "7/1/x");
+}
+END_TEST
+
 START_TEST(the_witness_is_kept)
 {
     uint64_t incarnation, number;
@@ -215,6 +237,7 @@ Suite *suite_fetch(void)
     tcase_add_test(t, nothing_wanted_is_answered_at_once);
     tcase_add_test(t, many_at_once_do_not_mix);
     tcase_add_test(t, cached_sets_lapse_with_jitter);
+    tcase_add_test(t, a_set_that_left_the_window_is_taken_out);
     tcase_add_test(t, the_witness_is_kept);
     suite_add_tcase(s, t);
     return s;

@@ -158,10 +158,15 @@ START_TEST(the_cap_refuses_and_growth_ends)
     ck_assert_uint_eq(size, 9);
     /* flushed: there is room again */
     ask(&w.server, "DEL", "dd:{home/u0}:p:" STORE ":2026-11", NULL);
-    prepare(&s, 2);
-    s.st.pending_max = 6;
-    run(&s);
-    ck_assert(s.entry[0].result == DD_OK && s.entry[1].result == DD_OK);
+    for (int round = 0; round < 2; round++) {
+        uint64_t before = counted(&w, "dedupd_hot_commands_total");
+        prepare(&s, 2);
+        s.st.pending_max = 6;
+        run(&s);
+        ck_assert(s.entry[0].result == DD_OK && s.entry[1].result == DD_OK);
+        /* asked for once more, then no longer taken for full */
+        ck_assert_uint_eq(counted(&w, "dedupd_hot_commands_total") - before, round == 0 ? 8 : 7);
+    }
 }
 END_TEST
 
