@@ -127,7 +127,7 @@ START_TEST(input_behind_an_outstanding_reply_is_not_read)
     int64_t cpu = cpu_ms(); /* nor is the loop woken for it again and again */
     struct pollfd p = {c.fd, POLLIN, 0};
     ck_assert_int_eq(poll(&p, 1, 400), 0);
-    ck_assert_int_lt(cpu_ms() - cpu, 200);
+    ck_assert_int_lt(cpu_ms() - cpu, 40);
     client_close(&c);
 }
 END_TEST
@@ -275,10 +275,11 @@ static long resident_kib(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Idle connections hold no buffers, also after requests that were answered at once and late. */
+/* Idle connections hold no buffers, also after a request, whether it was answered at once or late. */
 START_TEST(idle_connections_are_small)
 {
     enum { N = 2000 };
+    bool late = _i;
     struct rlimit limit, before;
     getrlimit(RLIMIT_NOFILE, &before);
     limit = before;
@@ -296,11 +297,9 @@ START_TEST(idle_connections_are_small)
         c[i] = client_open();
         c[i].data = buffer.data; /* one receive buffer for all: it is the server that is measured */
         c[i].cap = buffer.cap;
-        client_send(&c[i], GET_SHOW);
-        client_expect(&c[i], 200, NULL);
-        client_send(&c[i], GET_PARK);
-        fixture_wait_parked(1);
-        fixture_unpark();
+        client_send(&c[i], late ? GET_PARK : GET_SHOW);
+        if (late) fixture_wait_parked(1);
+        if (late) fixture_unpark();
         client_expect(&c[i], 200, NULL);
         buffer = c[i];
         c[i].data = NULL;
@@ -308,7 +307,7 @@ START_TEST(idle_connections_are_small)
     }
     free(buffer.data);
     ck_assert_uint_eq(dd_http_listeners_connections(fx.listeners), n);
-    ck_assert_int_lt(resident_kib() - start, n * 4); /* a struct of under 1 KiB; sanitizers add theirs */
+    ck_assert_int_lt(resident_kib() - start, n * 6); /* a struct of under 1 KiB; sanitizers add theirs */
     for (int i = 0; i < n; i++)
         client_close(&c[i]);
     free(c);
@@ -370,7 +369,7 @@ Suite *suite_limits(void)
     tcase_add_test(t, endless_heads_end_at_the_limit);
     tcase_add_test(t, buffered_bytes_are_bounded_over_all_connections);
     tcase_add_test(t, out_of_descriptors);
-    tcase_add_test(t, idle_connections_are_small);
+    tcase_add_loop_test(t, idle_connections_are_small, 0, 2);
     tcase_add_test(t, mixed_load_is_answered);
     suite_add_tcase(s, t);
     return s;
