@@ -34,3 +34,10 @@ int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, 
     dd_reply_reset(&reply);
     return code;
 }
+
+int dd_ctl_complain(const struct dd_reply *reply)
+{
+    fprintf(stderr, "dedupctl: the server said %ld: %.*s\n", reply->status, (int)reply->body.len,
+            reply->body.len ? (const char *)reply->body.data : "");
+    return DD_CTL_FAILED;
+}

@@ -33,8 +33,17 @@ int dd_ctl_call(const struct dd_ctl *ctl, const char *base, const char *method, 
 int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
                 const char *body);
 
+/* Prints an answer that is a refusal on standard error; DD_CTL_FAILED. */
+int dd_ctl_complain(const struct dd_reply *reply);
+
 int dd_ctl_health(const struct dd_ctl *ctl);
 int dd_ctl_stats(const struct dd_ctl *ctl);
 int dd_ctl_filters(const struct dd_ctl *ctl);
+int dd_ctl_user(const struct dd_ctl *ctl);
+int dd_ctl_export(const struct dd_ctl *ctl);
+int dd_ctl_erase(const struct dd_ctl *ctl);
+int dd_ctl_backup(const struct dd_ctl *ctl);
+int dd_ctl_restore(const struct dd_ctl *ctl);
+int dd_ctl_verify(const struct dd_ctl *ctl);
 
 #endif

@@ -9,14 +9,20 @@ static const struct dd_ctl_command commands[] = {
     {"health", "", "state of the server and of each part; exit code 0 when it can serve", dd_ctl_health},
     {"stats", "", "traffic, latencies, hit ratios, sizes, as JSON", dd_ctl_stats},
     {"filters", "[--help]", "compare filter structures on your numbers; asks no server", dd_ctl_filters},
+    {"user", "USER", "what is known of one user", dd_ctl_user},
+    {"export", "USER", "a user's filter set, to test candidates elsewhere", dd_ctl_export},
+    {"erase", "USER... | --file FILE", "forget users altogether", dd_ctl_erase},
+    {"backup", "DIR", "a checkpoint of the store, while it serves", dd_ctl_backup},
+    {"restore", "FROM TO", "a data directory from a backup; asks no server", dd_ctl_restore},
+    {"verify", "[--data-dir DIR]", "read everything, check every checksum", dd_ctl_verify},
 };
 
 static void print_usage(FILE *to)
 {
     fprintf(to, "usage: dedupctl [options] COMMAND [arguments]\n\ncommands:\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        fprintf(to, "  %s%s%-*s %s\n", commands[i].name, *commands[i].usage ? " " : "",
-                (int)(24 - strlen(commands[i].name)), commands[i].usage, commands[i].text);
+        fprintf(to, "  %s %-*s %s\n", commands[i].name, (int)(30 - strlen(commands[i].name)),
+                commands[i].usage, commands[i].text);
     fprintf(to, "\noptions:\n"
                 "  --data URL     data listener (DEDUPCTL_DATA, http://127.0.0.1:8080)\n"
                 "  --admin URL    admin listener (DEDUPCTL_ADMIN, http://127.0.0.1:8081)\n"

@@ -17,7 +17,7 @@ FENCES = {
     "hiredis": {"hot"},
     "hiredis/": {"hot"},
     "rocksdb/": {"store"},
-    "jansson.h": {"config", "api"},
+    "jansson.h": {"config", "api", "cmd/dedupctl"},
     "xxhash.h": {"base", "filter"},
     "check.h": {"tests"},
 }
