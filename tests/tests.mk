@@ -15,6 +15,10 @@ test-unit: $(addprefix unit-,$(patsubst $(B)/tests/unit-%,%,$(UNIT_BINS))) ## bu
 test-integration: all ## run the integration tests; T="file -k name" picks, DEDUPD=path chooses the binary
 	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} $(PYTEST) $(or $(T),tests/integration)
 
+.PHONY: crash
+crash: all ## kill dedupd, Redis, both under load; count what is missing; T="redis flush" picks, ROUNDS=20
+	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} $(PYTHON) tests/crash/lanes.py $(T)
+
 # Debian's libraries are not instrumented: valgrind sees what they do with our memory, sanitizers do not.
 valgrind-%: $(B)/tests/unit-%
 	CK_FORK=no $(VALGRIND) $<

@@ -129,6 +129,25 @@ class Dedupd(Process):
     def stats(self):
         return self.http.get("/stats").json
 
+    def staging(self):
+        """What staging promises, as /health says: "staged", "volatile" or "off"."""
+        return self.health()["components"]["ingest"]["durability"]
+
+    def wait_staging(self, what="staged", seconds=20):
+        wait_until(lambda: self.staging() == what, seconds, "staging is " + what)
+        return self
+
+    def flush(self, everything=False, status=200):
+        """POST /admin/flush; the decoded answer."""
+        answer = self.admin.post("/admin/flush", {"all": True} if everything else {})
+        assert answer.status == status, answer
+        return answer.json
+
+    def slots(self):
+        answer = self.admin.get("/admin/slots")
+        assert answer.status == 200, answer
+        return answer.json["slots"]
+
     def metrics(self):
         """Name (with labels) to value."""
         lines = self.http.get("/metrics").body.decode().split("\n")
