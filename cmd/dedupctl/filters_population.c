@@ -61,12 +61,13 @@ static double seconds(const struct dd_clock *clock)
 static enum dd_err fill_and_count(struct dd_population *p, struct dd_store *s, uint32_t probes,
                                   struct dd_own_redis *redis, struct dd_progress *bar, struct dd_census *out)
 {
-    char label[32];
+    char label[64];
     p->secret = dd_store_secret(s);
-    snprintf(label, sizeof label, "%s%s", dd_filter_kind_name(p->policy.kind), p->hinted ? ", hints" : "");
-    double start = seconds(&bar->clock);
+    snprintf(label, sizeof label, "items in %s%s", dd_filter_kind_name(p->policy.kind),
+             p->hinted ? " with hints" : "");
+    double start = seconds(&bar->bar.clock);
     enum dd_err err = dd_population_load(p, s, bar, label);
-    double load_s = seconds(&bar->clock) - start;
+    double load_s = seconds(&bar->bar.clock) - start;
     if (err == DD_OK) err = dd_population_census(p, s, probes, redis, out);
     out->load_s = load_s;
     if (err != DD_OK) return err;
@@ -200,7 +201,7 @@ int dd_filters_population(const struct dd_filters_args *a)
     char *dir = NULL;
     if (dd_filters_make_dir(a->dir, &dir) != DD_OK) return DD_CTL_FAILED;
     dd_log_set_level(DD_LOG_WARN);
-    dd_progress_begin(&bar, dd_population_all_items(&p) * (a->kind ? 2 : 8), "items");
+    dd_progress_begin(&bar, dd_population_all_items(&p) * (a->kind ? 2 : 8));
     enum dd_err has_redis = dd_own_redis_open(&redis, dir);
     p.policy = dd_filters_policy(a, DD_FILTER_BLOOM);
     dd_table_init(&t, "population", columns, COLUMNS);

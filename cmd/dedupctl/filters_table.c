@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "args.h"
+
 enum { TEXT_MAX = 128 };
 
 void dd_table_init(struct dd_table *t, const char *name, const struct dd_table_column *column, size_t columns)
@@ -135,28 +137,13 @@ static void render_words(const struct dd_table *t, struct dd_buf *out)
 
 /* ---- JSON ---- */
 
-static void add_string(struct dd_buf *out, const char *s)
-{
-    dd_buf_add_u8(out, '"');
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < 0x20)
-            dd_buf_addf(out, "\\u%04x", c);
-        else if (c == '"' || c == '\\')
-            dd_buf_addf(out, "\\%c", c);
-        else
-            dd_buf_add_u8(out, c);
-    }
-    dd_buf_add_u8(out, '"');
-}
-
 static void add_row(struct dd_buf *out, const struct dd_table *t, size_t row)
 {
     for (size_t c = 0; c < t->columns; c++) {
         dd_buf_addf(out, "%s\"%s\":", c ? "," : "", t->column[c].name);
         double v = dd_table_number(t, row, c);
         if (t->column[c].form == DD_TABLE_TEXT)
-            add_string(out, dd_table_text(t, row, c));
+            dd_ctl_add_json(out, dd_table_text(t, row, c));
         else if (isfinite(v))
             dd_buf_addf(out, "%.9g", v);
         else
@@ -175,7 +162,7 @@ static void render_json(const struct dd_table *t, struct dd_buf *out)
     dd_buf_add_str(out, "\n],\"notes\":[");
     for (size_t at = 0; at < t->notes.len; at += strlen((const char *)t->notes.data + at) + 1) {
         if (at) dd_buf_add_str(out, ",");
-        add_string(out, (const char *)t->notes.data + at);
+        dd_ctl_add_json(out, (const char *)t->notes.data + at);
     }
     dd_buf_add_str(out, "]}\n");
 }

@@ -105,7 +105,7 @@ static enum dd_err judge_population(struct targets *t)
     if (err != DD_OK) return err;
     snprintf(path, sizeof path, "%s/store", dir);
     dd_log_set_level(DD_LOG_WARN);
-    dd_progress_begin(&bar, dd_population_all_items(&p), "items");
+    dd_progress_begin(&bar, dd_population_all_items(&p));
     err = dd_population_run(&p, path, t->a->probes, NULL, &bar, &c);
     dd_progress_end(&bar);
     dd_filters_remove_dir(dir);
