@@ -39,7 +39,7 @@ static uint32_t clamp(double v, uint32_t low, uint32_t high)
 }
 
 /* 0.85 of the hint: a layer too small costs a list of a few bytes, a layer too large costs its whole rest.
- * Measured over log-normal users whose months vary by 35 %: 1.48 times the optimum, against 1.50 at 1.0
+ * Computed for log-normal users whose months vary by 35 %: 1.48 times the optimum, against 1.50 at 1.0
  * and 1.59 at 1.3. */
 static uint32_t first_capacity(const struct dd_filter_policy *p, uint32_t hint)
 {
@@ -64,9 +64,9 @@ uint32_t dd_filter_next_capacity(const struct dd_filter_view *v)
 }
 
 /* k probes into m places give (1 - e^(-k n / m))^k; solved for m, with the whole k that needs fewer. The last
- * term pays for the spread of the fill of a small filter, which the formula leaves out: k (k - 1) / 2 times
- * its variance, 0.31 / m, is bought back by 0.22 (k - 1) places (7 % too many false positives at 16 items
- * without it). */
+ * term pays for the spread of the fill of a small filter, which the formula leaves out: it raises the rate by
+ * k (k - 1) / 2 times the relative variance of the fill, 0.31 / m (6 % at 16 items), which 0.22 (k - 1)
+ * places buy back. */
 void dd_filter_bloom_size(uint32_t capacity, double rate, uint8_t *k, uint32_t *places)
 {
     double best = HUGE_VAL, exact = log2(1 / rate);
