@@ -69,13 +69,23 @@ END_TEST
 #define MOUNT_BYTES (64 << 20)
 #define MIN_FREE    (16 << 20)
 
-static bool mount_small(const char *dir)
+/* Mounted by the parent of the test's process, so that it goes away however the test ends. */
+static char *small_disk;
+static bool mounted;
+
+static void mount_small(void)
 {
     char options[64];
     snprintf(options, sizeof options, "size=%d", MOUNT_BYTES);
-    if (mount("tmpfs", dir, "tmpfs", 0, options) == 0) return true;
-    printf("skipped: no permission to mount a tmpfs (%s)\n", strerror(errno));
-    return false;
+    small_disk = unit_mkdir();
+    mounted = mount("tmpfs", small_disk, "tmpfs", 0, options) == 0;
+    if (!mounted) printf("full disk: skipped, no permission to mount a tmpfs (%s)\n", strerror(errno));
+}
+
+static void unmount_small(void)
+{
+    if (mounted) umount2(small_disk, MNT_DETACH);
+    unit_rmdir(small_disk);
 }
 
 /* Writes sets of 4 KB until a write is refused. Returns how many were acknowledged. */
@@ -166,17 +176,14 @@ static void fill_the_disk(struct fixture *f)
 
 START_TEST(disk_full_keeps_the_process_and_every_acknowledged_write)
 {
-    struct fixture f;
-    fixture_prepare(&f);
-    if (mount_small(f.dir)) {
-        f.options.min_free_bytes = MIN_FREE;
-        ck_assert_ok(dd_store_open(&f.options, f.stats, &f.store));
-        fill_the_disk(&f);
-        dd_store_close(f.store, true);
-        f.store = NULL;
-        umount2(f.dir, MNT_DETACH);
-    }
-    fixture_close(&f);
+    if (!mounted) return;
+    struct fixture f = {.dir = small_disk, .options = test_options(small_disk)};
+    f.options.min_free_bytes = MIN_FREE;
+    ck_assert_ok(dd_stats_create(&f.stats));
+    ck_assert_ok(dd_store_open(&f.options, f.stats, &f.store));
+    fill_the_disk(&f);
+    dd_store_close(f.store, true);
+    dd_stats_destroy(f.stats);
 }
 END_TEST
 
@@ -188,6 +195,10 @@ Suite *suite_disk(void)
     tcase_add_test(t, disk_guard_refuses_writes_and_serves_reads);
     tcase_add_test(t, disk_guard_refuses_to_make_a_store);
     tcase_add_test(t, disk_guard_refuses_what_is_queued);
+    suite_add_tcase(s, t);
+    t = tcase_create("full disk");
+    tcase_set_timeout(t, 2 * TEST_TIMEOUT);
+    tcase_add_unchecked_fixture(t, mount_small, unmount_small);
     tcase_add_test(t, disk_full_keeps_the_process_and_every_acknowledged_write);
     suite_add_tcase(s, t);
     return s;
