@@ -4,7 +4,8 @@ The model remembers every acknowledged exposure with its period. After each oper
 that the model knows as seen within the window must be dropped by every answer that says "full". Items that were never
 exposed nor delivered are dropped at most at the promised rate. Operations: exposures now and in the past, requests with
 and without claims, restarts clean and by kill -9, jumps of the clock over period ends, expiry and loss of the cache,
-outages of Redis (clean, killed, stalled, back from an older state).
+flushes of sealed and of open slots, outages of Redis (clean, killed, stalled, back from an older state). "two" is two
+processes with stores of their own on one Redis; each user belongs to one of them.
 
 MODEL_SEED=n repeats one run; MODEL_STEPS=n makes it longer. The seed is part of the test's name.
 """
@@ -56,9 +57,11 @@ class Run:
                     "scenes.default.recent.ttl_s": "600", "ingest.max_future_s": "0"}
         if mode == "direct":
             settings["ingest.mode"] = "direct"
-        if mode == "staged":
+        if mode in ("staged", "two"):
             settings.update({"ingest.slot_s": "1", "ingest.grace_s": "0", "wheel.tick_s": "1"})
-        self.it = bench.dedupd(redis=self.redis, settings=settings)
+        self.nodes = [bench.dedupd("dedupd%d" % i, redis=self.redis, settings=settings)
+                      for i in range(2 if mode == "two" else 1)]
+        self.direct = mode == "direct"
         self.offset_s = 0
         self.redis_state = "up"
         self.counter = 0
@@ -92,6 +95,9 @@ class Run:
     def who(self):
         return self.rng.choice(SCENES), self.rng.choice(USERS)
 
+    def node_of(self, user):
+        return self.nodes[USERS.index(user) % len(self.nodes)]
+
     def op_expose(self):
         scene, user = self.who()
         items = self.items(scene, user)
@@ -99,7 +105,7 @@ class Run:
         back = self.rng.choice([0, 0, 0, 1, 2])
         if back:
             fields["ts"] = int((time.time() + self.offset_s - back * DAY_S) * 1000)
-        answer, day = self.settled(lambda: self.it.http.post("/exposed", dict(fields, user=user, items=items)))
+        answer, day = self.settled(lambda: self.node_of(user).http.post("/exposed", dict(fields, user=user, items=items)))
         if answer.status == 200 and answer.json["accepted"]:
             # Around midnight: the older day, which demands less.
             self.model.expose(scene, user, map(str, items), (day if day is not None else self.today() - 1) - back)
@@ -109,11 +115,15 @@ class Run:
             assert answer.status in (429, 503), answer
 
     def op_batch(self):
-        events, day = [], self.today()
+        node = self.rng.choice(self.nodes)
+        events = []
         for _ in range(self.rng.randrange(1, 6)):
             scene, user = self.who()
-            events.append({"user": user, "scene": scene, "items": self.items(scene, user)})
-        answer, day = self.settled(lambda: self.it.http.post("/exposed", {"events": events}))
+            if self.node_of(user) is node:
+                events.append({"user": user, "scene": scene, "items": self.items(scene, user)})
+        if not events:
+            return
+        answer, day = self.settled(lambda: node.http.post("/exposed", {"events": events}))
         if answer.status == 200:
             for e in events:
                 self.model.expose(e["scene"], e["user"], map(str, e["items"]),
@@ -129,7 +139,7 @@ class Run:
         if claim:
             fields["limit"] = self.rng.randrange(1, 20)
         answer, day = self.settled(
-            lambda: self.it.http.post("/filter", dict(fields, user=user, candidates=candidates)))
+            lambda: self.node_of(user).http.post("/filter", dict(fields, user=user, candidates=candidates)))
         if answer.status in (429, 503, 507):
             return
         assert answer.status == 200, answer
@@ -159,25 +169,27 @@ class Run:
         for at in range(0, len(known), 1000):
             part = known[at:at + 1000]
             answer, day = self.settled(
-                lambda part=part: self.it.filter(user, part, scene=scene))
+                lambda part=part: self.node_of(user).filter(user, part, scene=scene))
             if answer["history"] == "full" and day is not None:
                 self.judge(scene, user, part, list(map(str, answer["items"])), day, None)
 
-    def op_restart(self):
-        if self.rng.random() < .5:
-            self.it.kill9()
-            self.it.start()
-        else:
-            self.it.restart()
+    def op_restart(self, settings=None):
+        for node in self.rng.sample(self.nodes, len(self.nodes) if settings else 1):
+            if self.rng.random() < .5:
+                node.kill9()
+                node.start(settings)
+            else:
+                node.restart(settings)
+
+    def op_flush(self):
+        node = self.rng.choice(self.nodes)
+        answer = node.admin.post("/admin/flush", {"all": True} if self.rng.random() < .5 else {})
+        assert answer.status in (200, 503), answer
 
     def op_jump(self):
         """Over the end of a period, by a restart with another offset. Never back."""
         self.offset_s += self.rng.choice([3600, DAY_S, DAY_S, 2 * DAY_S])
-        if self.rng.random() < .5:
-            self.it.kill9()
-            self.it.start(settings={"clock.offset_s": str(self.offset_s)})
-        else:
-            self.it.restart({"clock.offset_s": str(self.offset_s)})
+        self.op_restart({"clock.offset_s": str(self.offset_s)})
 
     def op_cache_lost(self):
         if self.redis and self.redis_state == "up":
@@ -198,11 +210,12 @@ class Run:
         else:
             self.redis.start()
         self.redis_state = "up"
-        wait_until(self.it.redis_up, 20, "Redis is up again")
+        for node in self.nodes:
+            wait_until(node.redis_up, 20, "Redis is up again")
 
     def op_redis_old(self):
         """Back from an older state, cached sets included. Only where nothing is staged there."""
-        if not self.redis or self.redis_state != "up" or self.it.settings.get("ingest.mode") != "direct":
+        if not self.redis or self.redis_state != "up" or not self.direct:
             return
         self.redis.stop()
         if self.kept and self.rng.random() < .6:
@@ -211,9 +224,10 @@ class Run:
             self.redis.keep_snapshot()
             self.kept = True
         self.redis.start()
-        wait_until(self.it.redis_up, 20, "Redis is up again")
+        for node in self.nodes:
+            wait_until(node.redis_up, 20, "Redis is up again")
 
-    WEIGHTS = {op_expose: 30, op_batch: 8, op_filter: 40, op_check_all: 8, op_restart: 2, op_jump: 3,
+    WEIGHTS = {op_expose: 30, op_batch: 8, op_filter: 40, op_check_all: 8, op_restart: 2, op_jump: 3, op_flush: 4,
                op_cache_lost: 3, op_redis_down: 3, op_redis_up: 6, op_redis_old: 2}
 
     def step(self):
@@ -231,7 +245,7 @@ class Run:
         known = list(self.model.days.get((scene, user), {}))
         for at in range(0, len(known), 1000):
             part = known[at:at + 1000]
-            answer, day = self.settled(lambda part=part: self.it.filter(user, part, scene=scene))
+            answer, day = self.settled(lambda part=part: self.node_of(user).filter(user, part, scene=scene))
             got = list(map(str, answer["items"]))
             if day is not None:
                 self.judge(scene, user, part, got, day, None)
@@ -240,7 +254,7 @@ class Run:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("mode", ["embedded", "direct", "staged"])
+@pytest.mark.parametrize("mode", ["embedded", "direct", "staged", "two"])
 def test_no_false_negative_ever(bench, mode, seed):
     run = Run(bench, mode, seed)
     history = []
