@@ -22,9 +22,9 @@ class World:
                                                            **settings})
         self.seen = {u: [] for u in USERS}
 
-    def expose(self, n=10):
+    def expose(self, n=10, prefix=""):
         for user in USERS:
-            new = ["%s-%d" % (user, len(self.seen[user]) + i) for i in range(n)]
+            new = ["%s%s-%d" % (prefix, user, len(self.seen[user]) + i) for i in range(n)]
             assert self.it.exposed(user, new)["accepted"] == n
             self.seen[user] += new
 
@@ -181,7 +181,9 @@ def test_a_restored_copy_of_the_directory(world):
     assert "resumed=no" in world.it.log(), "the hot tier remembers a later stop"
     world.seen = early
     world.check()
-    # Items with the same names as the lost ones: exposed again now, they must be seen.
+    # The cached sets of then carry higher numbers than the commits from now on, and lack these items.
+    world.expose(5, "again-")
+    world.check()
     world.expose()
     world.check()
 
