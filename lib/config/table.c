@@ -163,7 +163,7 @@ static const struct dd_option options[] = {
     INT(redis.connect_timeout_ms, "300", 10, 60000, "ms", 0, "For a connection to be made."),
     INT(redis.timeout_ms, "100", 1, 60000, "ms", 0, "For the reply to a command."),
     INT(redis.retry_max_ms, "2000", 50, 60000, "ms", 0, "Longest pause between attempts to reconnect."),
-    INT(redis.max_inflight, "4096", 1, 1000000, "commands", 0,
+    INT(redis.max_inflight, "16384", 1, 1000000, "commands", 0,
         "Commands without a reply, for each connection."),
     INT(redis.max_output_bytes, "8388608", 64 * KIB, 16 * GIB, "bytes", 0,
         "Bytes that wait to be sent, for each connection."),
