@@ -54,6 +54,13 @@ struct dd_wall dd_clock_period_now(struct dd_clock *c)
     return (struct dd_wall){seen};
 }
 
+void dd_clock_observe(struct dd_clock *c, int64_t ms)
+{
+    int64_t seen = atomic_load(&c->highest_ms);
+    while (ms > seen && !atomic_compare_exchange_weak(&c->highest_ms, &seen, ms)) {
+    }
+}
+
 int64_t dd_clock_behind_ms(struct dd_clock *c)
 {
     int64_t behind = atomic_load(&c->highest_ms) - dd_clock_wall(c).ms;

@@ -39,6 +39,8 @@ struct dd_wall dd_clock_wall(const struct dd_clock *c);
 
 /* Wall time that never goes back: what decides the current period. */
 struct dd_wall dd_clock_period_now(struct dd_clock *c);
+/* A time that is known to have been reached (by data that was written then): period_now is not before it. */
+void dd_clock_observe(struct dd_clock *c, int64_t ms);
 /* How far the wall clock now stands behind the highest time seen; 0 when it does not. */
 int64_t dd_clock_behind_ms(struct dd_clock *c);
 
