@@ -37,12 +37,20 @@ enum dd_err dd_filters_make_dir(const char *dir, char **out)
     return DD_NOT_FOUND;
 }
 
-/* The default sizes of the service. */
-static struct dd_store_options store_options(const char *path)
+/* Write buffer: so small that one visit of everybody is about one flush, as in a store of many millions. In a
+ * larger one a small population's month would be merged in one step, which fits layers better than growing
+ * does (1.3 times the optimum and not 1.4, bloom with hints). */
+static uint64_t write_buffer(uint32_t users)
+{
+    uint64_t visit = (uint64_t)users * 100, least = 64 << 10, most = 32 << 20;
+    return visit < least ? least : visit > most ? most : visit;
+}
+
+static struct dd_store_options store_options(const char *path, uint32_t users)
 {
     return (struct dd_store_options){.path = path,
                                      .block_cache_bytes = 64 << 20,
-                                     .write_buffer_bytes = 32 << 20,
+                                     .write_buffer_bytes = write_buffer(users),
                                      .min_free_bytes = 256 << 20,
                                      .max_open_files = 256,
                                      .compression = DD_STORE_RAW,
@@ -68,14 +76,14 @@ static enum dd_err fill_and_count(struct dd_population *p, struct dd_store *s, u
     double start = seconds(&bar->bar.clock);
     enum dd_err err = dd_population_load(p, s, bar, label);
     double load_s = seconds(&bar->bar.clock) - start;
-    if (err == DD_OK) err = dd_population_census(p, s, probes, redis, out);
-    out->load_s = load_s;
     if (err != DD_OK) return err;
+    dd_store_compact(s); /* before sets are counted: what a read merges may differ from what is stored */
+    err = dd_population_census(p, s, probes, redis, out);
     struct dd_store_status status;
-    dd_store_compact(s);
     dd_store_get_status(s, &status);
+    out->load_s = load_s;
     out->disk_bytes = status.disk_bytes;
-    return DD_OK;
+    return err;
 }
 
 enum dd_err dd_population_run(struct dd_population *p, const char *dir, uint32_t probes,
@@ -83,7 +91,7 @@ enum dd_err dd_population_run(struct dd_population *p, const char *dir, uint32_t
 {
     struct dd_stats *stats = NULL;
     struct dd_store *s = NULL;
-    struct dd_store_options o = store_options(dir);
+    struct dd_store_options o = store_options(dir, p->users);
     enum dd_err err = dd_stats_create(&stats);
     if (err == DD_OK) err = dd_store_open(&o, stats, &s);
     if (err == DD_OK) err = fill_and_count(p, s, probes, redis, bar, out);
