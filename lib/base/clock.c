@@ -6,7 +6,7 @@ void dd_clock_init(struct dd_clock *c, int64_t offset_ms)
 {
     c->manual = false;
     atomic_init(&c->offset_ms, offset_ms);
-    atomic_init(&c->highest_ms, INT64_MIN);
+    atomic_init(&c->highest_ms, 0); /* no period begins before 1970 */
     atomic_init(&c->manual_ms, 0);
 }
 

@@ -88,6 +88,7 @@ START_TEST(the_period_clock_never_goes_back)
 {
     struct dd_clock c;
     dd_clock_init_manual(&c, 1000);
+    ck_assert_int_eq(dd_clock_behind_ms(&c), 0); /* also before it was first asked */
     ck_assert_int_eq(dd_clock_period_now(&c).ms, 1000);
     dd_clock_move(&c, -400);
     ck_assert_int_eq(dd_clock_wall(&c).ms, 600);
@@ -96,6 +97,10 @@ START_TEST(the_period_clock_never_goes_back)
     dd_clock_move(&c, 500);
     ck_assert_int_eq(dd_clock_period_now(&c).ms, 1100);
     ck_assert_int_eq(dd_clock_behind_ms(&c), 0);
+    dd_clock_observe(&c, 1500);
+    dd_clock_observe(&c, 1200);
+    ck_assert_int_eq(dd_clock_period_now(&c).ms, 1500);
+    ck_assert_int_eq(dd_clock_behind_ms(&c), 400);
     dd_clock_set_offset(&c, 10000);
     ck_assert_int_eq(dd_clock_wall(&c).ms, 11100);
 }
