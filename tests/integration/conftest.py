@@ -27,6 +27,7 @@ class Bench:
     def __init__(self, directory):
         self.directory = directory
         self.processes = []
+        self.last_words = None  # of all processes, once the directory is gone
 
     def redis(self, name="redis", start=True, **kw):
         server = Redis(self.directory, name, **kw)
@@ -47,9 +48,12 @@ class Bench:
     def end(self):
         for p in self.processes:
             p.kill9()
+        self.last_words = self.logs()
 
     def logs(self):
-        return "\n".join("==== %s\n%s" % (p.name, p.log_tail(60)) for p in self.processes if p.child)
+        if self.last_words is not None:
+            return self.last_words
+        return "\n".join("==== %s\n%s" % (p.name, p.log_tail(60)) for p in self.processes if p.child is not None)
 
 
 @pytest.hookimpl(hookwrapper=True)
