@@ -51,60 +51,12 @@ static void seal_ended(struct dd_wheel *w)
     raise_mark(w, floor_to(now_s(w) - w->options.grace_s, w->options.slot_s));
 }
 
-enum dd_wheel_staging dd_wheel_staging(const struct dd_wheel *w)
-{
-    return (enum dd_wheel_staging)atomic_load_explicit(&w->stage, memory_order_relaxed);
-}
-
+/* What was listed in one run of Redis says nothing about another: until the next list everything may be
+ * pending. The run is stored after the start: who reads it equal also reads this start or a later one. */
 int64_t dd_wheel_oldest_s(const struct dd_wheel *w)
 {
+    if (w->staging && atomic_load(&w->listed_run) != dd_hot_run(w->hot)) return INT64_MIN;
     return atomic_load(&w->oldest_s);
-}
-
-/* ---- what Redis promises ---- */
-
-static enum dd_wheel_staging judge_durability(const struct dd_wheel *w, const struct dd_hot_durability *d)
-{
-    if (!w->options.stage || !d->known || d->evicts_without_ttl) return DD_STAGING_OFF;
-    if (dd_hot_durability_is_firm(d)) return DD_STAGING_FIRM;
-    return d->aof || w->options.allow_volatile ? DD_STAGING_VOLATILE : DD_STAGING_OFF;
-}
-
-static void look_at_durability(struct dd_wheel *w)
-{
-    static const char *const names[] = {"off", "firm", "volatile"};
-    struct dd_hot_durability d;
-    dd_hot_get_durability(w->hot, &d);
-    int now = (int)judge_durability(w, &d), before = atomic_exchange(&w->stage, now);
-    if (now == before) return;
-    if (now == DD_STAGING_OFF)
-        dd_error("wheel.staging_off", "reason=\"%s\" effect=\"exposures are written to the store directly\"",
-                 d.evicts_without_ttl ? "maxmemory-policy evicts keys without a TTL" : d.warnings);
-    else
-        dd_info("wheel.staging", "durability=%s warnings=\"%s\"", names[now], d.warnings);
-}
-
-/* ---- the register of stores ---- */
-
-/* Gives a sign of life at a third of alive_ms; registers first when Redis was away at the start. */
-static void beat(struct dd_wheel *w)
-{
-    const struct dd_hot_boot *boot = w->options.boot;
-    struct dd_mono now = dd_clock_mono(w->clock);
-    if (!boot || w->displaced) return;
-    if (w->registered && dd_mono_ms_between(w->last_beat, now) < boot->alive_ms / 3) return;
-    struct dd_hot_holder other;
-    enum dd_err err = w->registered ? dd_hot_boot_beat(w->staging, boot, &other)
-                                    : dd_hot_boot_register(w->staging, boot, &other);
-    if (err == DD_OK) {
-        w->registered = true;
-        w->last_beat = now;
-    }
-    if (err != DD_LOCKED) return;
-    w->displaced = true;
-    dd_error("store.displaced", "by_boot=%s place=%s admin=%s effect=\"this process stops\"", other.boot_id,
-             other.place, other.admin);
-    if (w->options.displaced) w->options.displaced(w->options.displaced_arg);
 }
 
 /* ---- slots ---- */
@@ -117,12 +69,13 @@ static bool is_sealed(const struct dd_wheel *w, struct dd_hot_slot slot)
 /* Publishes from which slot on pending may hold anything. `open` was taken before the list was read: what is
  * staged after the list goes to it or to a later one, so the published start is never too young. */
 static void publish_oldest(struct dd_wheel *w, const struct dd_hot_slot *slots, unsigned n,
-                           struct dd_hot_slot open)
+                           struct dd_hot_slot open, uint64_t run)
 {
     int64_t oldest = w->options.stage ? open.start_s : INT64_MAX;
     for (unsigned i = 0; i < n; i++)
         if (slots[i].start_s < oldest) oldest = slots[i].start_s;
     atomic_store(&w->oldest_s, oldest);
+    atomic_store(&w->listed_run, run);
 }
 
 static struct dd_wheel_slot_info *find_info(struct dd_wheel *w, struct dd_hot_slot slot)
@@ -182,10 +135,11 @@ static void show_slots(struct dd_wheel *w, const struct dd_hot_slot *slots, unsi
 static enum dd_err list_slots(struct dd_wheel *w, struct dd_hot_slot **out, unsigned *n)
 {
     struct dd_hot_slot open = dd_wheel_open_slot(w);
+    uint64_t run = dd_hot_run(w->hot);
     const struct dd_hot_slot *slots;
     enum dd_err err = dd_hot_staging_slots(w->staging, &slots, n);
     if (err != DD_OK) return err;
-    publish_oldest(w, slots, *n, open);
+    publish_oldest(w, slots, *n, open, run);
     *out = malloc((*n + 1) * sizeof **out); /* a copy: the next call of the same name reuses theirs */
     if (!*out) return DD_NO_MEMORY;
     if (*n) memcpy(*out, slots, *n * sizeof **out);
@@ -270,14 +224,24 @@ static void answer_requests(struct dd_wheel_flush *f, const struct dd_wheel_flus
     }
 }
 
+/* The open slot, and those that begin later than it: slots were shorter when they were made. Not all before
+ * now + 1, since what is staged after that in the same second would not be sealed by the next call. */
+static void seal_all(struct dd_wheel *w)
+{
+    const struct dd_hot_slot *slots;
+    unsigned n;
+    raise_mark(w, dd_wheel_open_slot(w).start_s + 1);
+    if (dd_hot_staging_slots(w->staging, &slots, &n) == DD_OK && n) raise_mark(w, slots[n - 1].start_s + 1);
+}
+
 static enum dd_err tick(struct dd_wheel *w)
 {
     bool paused;
     struct dd_wheel_flush *requests = take_requests(w, &paused), total = {0};
-    beat(w);
+    dd_wheel_beat(w);
     seal_ended(w);
     for (struct dd_wheel_flush *f = requests; f; f = f->next)
-        if (f->all) raise_mark(w, dd_wheel_open_slot(w).start_s + 1); /* not now + 1: twice in a second */
+        if (f->all) seal_all(w);
     enum dd_err err;
     if (paused && !requests) {
         struct dd_hot_slot *slots;
@@ -288,7 +252,7 @@ static enum dd_err tick(struct dd_wheel *w)
         err = empty_sealed(w, &total);
     }
     note_result(w, err);
-    look_at_durability(w);
+    dd_wheel_log_staging(w);
     answer_requests(requests, &total, err);
     return err;
 }
@@ -308,6 +272,26 @@ bool dd_wheel_wait(struct dd_wheel *w, int64_t ms, bool also_requests)
     return go_on;
 }
 
+static bool has_requests(struct dd_wheel *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool any = w->requests != NULL;
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+/* Until the next tick, with signs of life in between. false: stop. */
+static bool rest(struct dd_wheel *w, int64_t ms)
+{
+    int64_t piece = w->options.boot ? w->options.boot->alive_ms / 3 : ms;
+    for (; ms > piece; ms -= piece) {
+        if (!dd_wheel_wait(w, piece, true)) return false;
+        if (has_requests(w)) return true;
+        dd_wheel_beat(w);
+    }
+    return dd_wheel_wait(w, ms, true);
+}
+
 static void *run(void *arg)
 {
     struct dd_wheel *w = arg;
@@ -319,7 +303,7 @@ static void *run(void *arg)
         wait_ms = w->options.tick_ms << (failures ? failures - 1 : 0);
         if (wait_ms > BACKOFF_MAX_MS)
             wait_ms = w->options.tick_ms > BACKOFF_MAX_MS ? w->options.tick_ms : BACKOFF_MAX_MS;
-    } while (dd_wheel_wait(w, wait_ms, true));
+    } while (rest(w, wait_ms));
     return NULL;
 }
 
@@ -354,34 +338,12 @@ static void init_sync(struct dd_wheel *w)
     pthread_mutex_init(&w->lock, NULL);
 }
 
-/* The first answer of Redis decides; without one the wheel judges it later, and stages nothing until then. */
-static enum dd_err refuse_evicting(struct dd_wheel *w)
-{
-    const struct dd_hot_slot *slots;
-    struct dd_hot_durability d;
-    unsigned n;
-    if (!w->options.stage || !w->options.refuse_evicting ||
-        dd_hot_staging_slots(w->staging, &slots, &n) != DD_OK)
-        return DD_OK;
-    dd_hot_get_durability(w->hot, &d);
-    if (!d.evicts_without_ttl) return DD_OK;
-    dd_error("wheel.evicting_redis",
-             "reason=\"ingest.mode is staged and maxmemory-policy evicts keys without a TTL\" "
-             "hint=\"set maxmemory-policy volatile-lru\"");
-    return DD_INVALID;
-}
-
 enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *store, struct dd_hot *hot,
                             const struct dd_scenes *scenes, struct dd_clock *clock, struct dd_stats *stats,
                             struct dd_wheel **out)
 {
     struct dd_wheel *w = calloc(1, sizeof *w);
     if (!w) return DD_NO_MEMORY;
-    w->hinted = calloc(DD_WHEEL_HINT_BITS / 8, 1);
-    if (!w->hinted) {
-        free(w);
-        return DD_NO_MEMORY;
-    }
     bool embedded = dd_hot_is_embedded(hot);
     w->options = *o;
     if (embedded) w->options.stage = false;
@@ -393,12 +355,12 @@ enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *s
     w->rate_users_s = o->rate_users_s;
     atomic_init(&w->sealed_s, INT64_MIN);
     atomic_init(&w->oldest_s, embedded ? INT64_MAX : INT64_MIN);
-    atomic_init(&w->stage, DD_STAGING_OFF);
+    atomic_init(&w->listed_run, UINT64_MAX);
     register_counters(w, stats);
     init_sync(w);
     seal_ended(w);
     enum dd_err err = embedded ? DD_OK : dd_hot_staging_open(hot, &w->staging);
-    if (err == DD_OK && !embedded) err = refuse_evicting(w);
+    if (err == DD_OK && !embedded) err = dd_wheel_refuse_evicting(w);
     if (err == DD_OK && !embedded) {
         w->started = pthread_create(&w->thread, NULL, run, w) == 0;
         if (!w->started) err = DD_NO_MEMORY;
@@ -427,7 +389,6 @@ void dd_wheel_destroy(struct dd_wheel *w)
     if (w->staging) dd_hot_staging_close(w->staging);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
-    free(w->hinted);
     free(w);
 }
 
@@ -458,6 +419,7 @@ void dd_wheel_get_status(struct dd_wheel *w, struct dd_wheel_status *out)
     *out = (struct dd_wheel_status){.embedded = !w->staging,
                                     .staging_wanted = w->options.stage,
                                     .staging = dd_wheel_staging(w),
+                                    .displaced = w->displaced,
                                     .users_flushed = dd_counter_get(w->count.users),
                                     .items_flushed = dd_counter_get(w->count.items)};
     if (w->staging) dd_hot_get_durability(w->hot, &out->durability);

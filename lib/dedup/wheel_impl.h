@@ -1,5 +1,5 @@
-/* What wheel.c (thread, mark, requests) and wheel_flush.c (emptying a slot) share. Nothing else includes it.
- */
+/* What wheel.c (thread, mark, requests), wheel_flush.c (emptying a slot) and wheel_redis.c (what Redis
+ * promises, the register) share. Nothing else includes it. */
 #ifndef DD_DEDUP_WHEEL_IMPL_H
 #define DD_DEDUP_WHEEL_IMPL_H
 
@@ -17,15 +17,16 @@ struct dd_wheel {
     struct dd_hot_staging *staging; /* the thread's; NULL: embedded */
     _Atomic int64_t sealed_s;       /* the mark: slots that begin before it are sealed; never moves back */
     _Atomic int64_t oldest_s;
-    _Atomic int stage; /* enum dd_wheel_staging */
+    _Atomic uint64_t listed_run; /* dd_hot_run before the list that oldest_s is from */
     struct {
         struct dd_counter *users, *items, *pages, *failures, *expired, *stripped;
         struct dd_histogram *page_us;
         struct dd_gauge *lag_s;
     } count;
-    uint8_t *hinted;            /* a bit per hash of (user, period): its hint was given in this run */
-    bool registered, displaced; /* the thread's: the register of stores */
+    enum dd_wheel_staging logged_staging; /* the thread's */
+    bool registered;                      /* the thread's: the register of stores */
     struct dd_mono last_beat;
+    _Atomic bool displaced;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock; /* guards what follows */
@@ -40,14 +41,18 @@ struct dd_wheel {
     char last_error[128];
 };
 
-/* Bits of `hinted`: 128 KB. Users that share one go without a hint, which costs bytes and nothing else. */
-#define DD_WHEEL_HINT_BITS (1u << 20)
-
 /* Empties one sealed slot. DD_OK: it is empty and its name is gone (or users remain that a page could not
  * take, which is DD_BUSY: again later). DD_SHUTDOWN: asked to stop. Else what failed; *why gets a text. Adds
  * to *users and *items. */
 enum dd_err dd_wheel_empty_slot(struct dd_wheel *w, struct dd_hot_slot slot, uint64_t *users, uint64_t *items,
                                 char *why, size_t why_size) DD_MUST_USE;
+
+/* Logs when staging goes on or off. */
+void dd_wheel_log_staging(struct dd_wheel *w);
+/* At the start. DD_INVALID (logged): staging is wanted by name and this Redis evicts keys without a TTL. */
+enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w) DD_MUST_USE;
+/* A sign of life for the register, if one is due; between two pages too, since a flush may take an hour. */
+void dd_wheel_beat(struct dd_wheel *w);
 
 /* Waits until the wheel is asked to stop, or ms have passed; true: go on. */
 bool dd_wheel_wait(struct dd_wheel *w, int64_t ms, bool also_requests);

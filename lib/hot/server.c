@@ -14,6 +14,8 @@ void dd_server_init(struct dd_server *s)
     *s = (struct dd_server){0};
     pthread_mutex_init(&s->lock, NULL);
     atomic_init(&s->recent_lost_ms, INT64_MIN);
+    atomic_init(&s->run, 0);
+    atomic_init(&s->promise, DD_HOT_PROMISE_NONE);
 }
 
 void dd_server_reset(struct dd_server *s)
@@ -166,6 +168,7 @@ static void compare(struct dd_server *s, const struct dd_server_sample *new, int
                 : c == BROKEN  ? "no"
                                : "unknown");
     }
+    if (restarted || c == BROKEN) atomic_fetch_add(&s->run, 1);
     if (c == BROKEN) {
         note_loss(s, now_ms);
     } else if (restarted && (c == UNSURE || !is_firm(old) || !is_firm(new))) {
@@ -173,6 +176,15 @@ static void compare(struct dd_server *s, const struct dd_server_sample *new, int
     } else if (!restarted && new->evicted_keys > old->evicted_keys &&new->eviction != DD_EVICT_NONE) {
         note_recent_lost(s, now_ms, "redis evicts keys");
     }
+}
+
+static void fill_durability(const struct dd_server *s, struct dd_hot_durability *out);
+
+static enum dd_hot_promise promise_of(const struct dd_hot_durability *d)
+{
+    if (!d->known || d->evicts_without_ttl) return DD_HOT_PROMISE_NONE;
+    if (dd_hot_durability_is_firm(d)) return DD_HOT_PROMISE_FIRM;
+    return d->aof ? DD_HOT_PROMISE_WEAK : DD_HOT_PROMISE_MEMORY;
 }
 
 void dd_server_observe(struct dd_server *s, const struct dd_server_sample *sample, int64_t now_ms)
@@ -190,6 +202,9 @@ void dd_server_observe(struct dd_server *s, const struct dd_server_sample *sampl
         s->last.beat = beat;
         s->last.has_beat = true;
     }
+    struct dd_hot_durability d;
+    fill_durability(s, &d);
+    atomic_store(&s->promise, (int)promise_of(&d));
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -217,9 +232,8 @@ static void add_warnings(struct dd_hot_durability *d)
     if (d->losses) warn(d, "Redis has lost data since the start");
 }
 
-void dd_server_durability(struct dd_server *s, struct dd_hot_durability *out)
+static void fill_durability(const struct dd_server *s, struct dd_hot_durability *out)
 {
-    pthread_mutex_lock(&s->lock);
     const struct dd_server_sample *l = &s->last;
     *out = (struct dd_hot_durability){
         .known = s->met && l->has_info,
@@ -235,6 +249,12 @@ void dd_server_durability(struct dd_server *s, struct dd_hot_durability *out)
         .losses = s->losses,
         .last_loss_ms = s->last_loss_ms,
     };
+}
+
+void dd_server_durability(struct dd_server *s, struct dd_hot_durability *out)
+{
+    pthread_mutex_lock(&s->lock);
+    fill_durability(s, out);
     pthread_mutex_unlock(&s->lock);
     add_warnings(out);
 }

@@ -42,6 +42,8 @@ struct dd_server {
     uint64_t restarts, losses;
     int64_t last_loss_ms;
     _Atomic int64_t recent_lost_ms; /* when deliveries may last have been lost; INT64_MIN: never */
+    _Atomic uint64_t run;           /* see dd_hot_run */
+    _Atomic int promise;            /* enum dd_hot_promise */
 };
 
 void dd_server_init(struct dd_server *s);

@@ -49,6 +49,46 @@ void dd_hot_get_durability(struct dd_hot *h, struct dd_hot_durability *out)
     dd_server_durability(&h->server, out);
 }
 
+enum dd_hot_promise dd_hot_promise(const struct dd_hot *h)
+{
+    return (enum dd_hot_promise)atomic_load(&h->server.promise);
+}
+
+uint64_t dd_hot_run(const struct dd_hot *h)
+{
+    return atomic_load(&h->server.run);
+}
+
+static void read_settings(struct dd_server_sample *sample, const struct redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_STRING) dd_server_read_info(sample, dd_slice_of(reply->str, reply->len));
+    if (reply->type != REDIS_REPLY_ARRAY) return;
+    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+        const struct redisReply *name = reply->element[i], *value = reply->element[i + 1];
+        if (name->type == REDIS_REPLY_STRING && value->type == REDIS_REPLY_STRING)
+            dd_server_read_config(sample, dd_slice_of(name->str, name->len),
+                                  dd_slice_of(value->str, value->len));
+    }
+}
+
+enum dd_err dd_hot_staging_ask_settings(struct dd_hot_staging *s)
+{
+    static const char *const patterns[] = {NULL, "append*", "maxmemory*"};
+    struct dd_server_sample sample = {0};
+    const struct redisReply *reply;
+    enum dd_err err = dd_sync_begin(&s->sync);
+    for (unsigned i = 0; i < 3 && !err; i++) {
+        dd_resp_begin(&s->sync.command, patterns[i] ? 3 : 1, patterns[i] ? "CONFIG" : "INFO");
+        if (patterns[i]) dd_resp_arg_str(&s->sync.command, "GET");
+        if (patterns[i]) dd_resp_arg_str(&s->sync.command, patterns[i]);
+        err = dd_sync_call(&s->sync, &reply);
+        if (!err) read_settings(&sample, reply);
+        if (err == DD_IO) err = DD_OK; /* not allowed: it stays unknown */
+    }
+    if (!err) dd_server_observe(&s->h->server, &sample, dd_clock_wall(s->h->clock).ms);
+    return err;
+}
+
 /* ---- shared ---- */
 
 void dd_staging_bucket_key(struct dd_hot_staging *s, struct dd_hot_slot slot, unsigned part)

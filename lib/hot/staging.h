@@ -75,6 +75,20 @@ struct dd_hot_durability {
 bool dd_hot_durability_is_firm(const struct dd_hot_durability *d);
 void dd_hot_get_durability(struct dd_hot *h, struct dd_hot_durability *out);
 
+/* The same in one word, without a lock, for every request. It is judged anew before a connection that was
+ * just made may be used, so that nothing is staged on the word of a Redis that has been replaced. */
+enum dd_hot_promise {
+    DD_HOT_PROMISE_NONE,   /* not asked yet, or pending could be evicted: never stage */
+    DD_HOT_PROMISE_MEMORY, /* no AOF: a Redis that dies loses everything */
+    DD_HOT_PROMISE_WEAK,   /* an AOF, but not firm */
+    DD_HOT_PROMISE_FIRM    /* dd_hot_durability_is_firm */
+};
+enum dd_hot_promise dd_hot_promise(const struct dd_hot *h);
+
+/* Another number whenever another run of Redis, or other data, was met; before a request can be sent to it.
+ * What was listed under an older number says nothing about this one. */
+uint64_t dd_hot_run(const struct dd_hot *h);
+
 /* ---- the wheel's side: blocking, on a connection of its own ---- */
 
 struct dd_hot_staging;
@@ -86,6 +100,10 @@ enum dd_err dd_hot_staging_open(struct dd_hot *h, struct dd_hot_staging **out) D
 void dd_hot_staging_close(struct dd_hot_staging *s);
 /* Of the last failure: "timeout", "connect: Connection refused". Never holds a password. */
 const char *dd_hot_staging_error(const struct dd_hot_staging *s);
+
+/* Asks Redis for its settings, for a start that must know them before any loop runs: then
+ * dd_hot_get_durability has an answer. */
+enum dd_err dd_hot_staging_ask_settings(struct dd_hot_staging *s) DD_MUST_USE;
 
 struct dd_hot_slot {
     int64_t start_s, end_s;

@@ -1,5 +1,6 @@
 #include "hot/sync.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -105,10 +106,18 @@ static enum dd_err hello(struct dd_sync *s)
     return say(s, "redis");
 }
 
+/* Nothing is owed between calls: what can be read is the end of the connection, or what nobody asked for. */
+static bool is_stale(const struct dd_sync *s)
+{
+    struct pollfd p = {.fd = s->c->fd, .events = POLLIN};
+    return poll(&p, 1, 0) != 0;
+}
+
 enum dd_err dd_sync_begin(struct dd_sync *s)
 {
     drop_reply(s);
     dd_buf_reset(&s->command);
+    if (s->c && is_stale(s)) disconnect(s);
     if (s->c) return DD_OK;
     if (now_ms() < s->retry_at_ms) return DD_UNAVAILABLE;
     enum dd_err err = connect_now(s);
