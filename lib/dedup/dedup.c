@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
+
 static void register_counters(struct dd_dedup *d, struct dd_stats *stats)
 {
 #define COUNTER(field, name, help) d->count.field = dd_stats_counter(stats, "dedupd_dedup_" name, help)
@@ -24,6 +26,30 @@ static void register_counters(struct dd_dedup *d, struct dd_stats *stats)
 #undef COUNTER
 }
 
+static enum dd_err observe_period(void *arg, struct dd_period period)
+{
+    struct dd_clock *clock = arg;
+    if (period.kind != DD_PERIOD_FOREVER) dd_clock_observe(clock, dd_period_start_ms(period));
+    return DD_OK;
+}
+
+/* A clock that was ahead and was put right before this start has left sets in periods to come. They count:
+ * the period does not go back over a restart either, and requests read both sides (dd_window_periods). */
+static enum dd_err observe_periods(struct dd_dedup *d)
+{
+    enum dd_err err = DD_OK;
+    for (unsigned i = 0; i < dd_scenes_count(d->scenes) && err == DD_OK; i++) {
+        const struct dd_scene *scene = dd_scenes_at(d->scenes, i);
+        err = dd_store_each_period(d->store, dd_scene_slice(scene), scene->period, observe_period, d->clock);
+    }
+    int64_t behind_ms = dd_clock_behind_ms(d->clock);
+    if (err == DD_OK && behind_ms > 0)
+        dd_error("clock.behind",
+                 "ms=%lld hint=\"the store holds exposures of a period that has not begun by this clock\"",
+                 (long long)behind_ms);
+    return err;
+}
+
 enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_scenes *scenes,
                             struct dd_store *store, struct dd_hot *hot, struct dd_wheel *wheel,
                             struct dd_clock *clock, struct dd_stats *stats, struct dd_dedup **out)
@@ -44,6 +70,11 @@ enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_sc
     d->change = dd_store_change(store);
     pthread_mutex_init(&d->loops_lock, NULL);
     register_counters(d, stats);
+    enum dd_err err = observe_periods(d);
+    if (err != DD_OK) {
+        dd_dedup_destroy(d);
+        return err;
+    }
     *out = d;
     return DD_OK;
 }

@@ -8,6 +8,8 @@
  * Every call has a deadline; while Redis is away calls complete at once (circuit open) and say so by
  * `complete`. Keys and values: proto/storage.md, "Redis keys".
  *
+ * The process ignores SIGPIPE (a broken connection is noticed by its write).
+ *
  * Threads: struct dd_hot is shared; struct dd_hot_loop belongs to one loop's thread.
  * Ownership: request structs and what they point to belong to the caller until done has run (or the call
  * returned DD_OK). Outputs are valid until done returns; after DD_OK until dd_hot_fetch_release. */
@@ -83,7 +85,7 @@ struct dd_hot_fetch {
                       pending unknown */
     bool recent_intact; /* false: deliveries may have been lost (eviction, fail-over, restart) within the last
                            ttl */
-    const struct dd_hot_recent *recent; /* newest last */
+    const struct dd_hot_recent *recent; /* newest last; an id may stand twice after an outage */
     unsigned recent_n;
     struct dd_hot_pending {
         const uint32_t *fps; /* unsorted, unique */
@@ -94,7 +96,8 @@ struct dd_hot_fetch {
 };
 
 /* DD_OK: answered at once, done does not run; call dd_hot_fetch_release. DD_PENDING: done runs on the loop,
- * within timeout_ms; nothing to release. The reply that carries pending is always processed before done. */
+ * within timeout_ms; nothing to release. The reply that carries pending is always processed before done.
+ * DD_INVALID (more periods than DD_WINDOW_MAX), DD_NO_MEMORY: nothing was started. */
 enum dd_err dd_hot_fetch(struct dd_hot_loop *hl, struct dd_hot_fetch *f) DD_MUST_USE;
 void dd_hot_fetch_release(struct dd_hot_fetch *f);
 
@@ -119,7 +122,8 @@ struct dd_hot_claim {
 
 /* Records each id unless it is there, atomically per id: of concurrent claims exactly one wins. Expired
  * members are removed first. DD_OK: done at once (no callback); DD_PENDING. When Redis fails in the middle,
- * what it had not acknowledged is claimed in memory, and in_memory is true. */
+ * what it had not acknowledged is claimed in memory, and in_memory is true. done runs within timeout_ms,
+ * twice that near the limit. DD_INVALID (n), DD_NO_MEMORY: nothing was started. */
 enum dd_err dd_hot_claim(struct dd_hot_loop *hl, struct dd_hot_claim *c) DD_MUST_USE;
 
 /* Takes deliveries back (a claim whose request then failed). Fire and forget. */
