@@ -15,6 +15,7 @@ static const struct dd_ctl_command commands[] = {
     {"backup", "DIR", "a checkpoint of the store, while it serves", dd_ctl_backup},
     {"restore", "FROM TO", "a data directory from a backup; asks no server", dd_ctl_restore},
     {"verify", "[--data-dir DIR]", "read everything, check every checksum", dd_ctl_verify},
+    {"load", "--data-dir DIR --file FILE", "exposures from a file into a stopped server's data", dd_ctl_load},
 };
 
 static void print_usage(FILE *to)

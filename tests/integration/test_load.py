@@ -1,0 +1,85 @@
+"""dedupctl load: what was loaded is seen by a server that starts on it; what cannot be loaded is said."""
+import json
+import os
+import time
+
+from dd.ctl import ctl
+from dd.dedupd import Dedupd
+
+NOW = int(time.time() * 1000)
+DAY = 86400000
+
+
+def load(directory, *args, status=0, stdin=None):
+    return json.loads(ctl(None, "load", "--data-dir", directory, "--json", *args, status=status, stdin=stdin))
+
+
+def lines(*rows):
+    return "".join("%s\t%s\t%d\n" % r for r in rows).encode()
+
+
+def test_lines_are_seen(tmp_path):
+    data = str(tmp_path / "data")
+    rows = [("u%d" % (i % 50), "item %d" % i, NOW - (i % 3) * 10 * DAY) for i in range(20000)]
+    done = load(data, "--file", "-", stdin=lines(*rows))
+    assert (done["lines"], done["items"], done["wrong"]) == (20000, 20000 - done["outside"], 0), done
+    it = Dedupd(tmp_path, data_dir=data).start()
+    try:
+        for user in ("u0", "u7", "u49"):
+            assert it.unseen(user, [item for u, item, ms in rows if u == user]) == []
+            assert len(it.unseen(user, ["new %d" % i for i in range(1000)])) >= 990
+    finally:
+        it.stop()
+
+
+def test_a_backfill_joins_what_is_there(tmp_path):
+    it = Dedupd(tmp_path, settings={"scenes.home.window": "3"}).start()
+    try:
+        it.exposed("u", ["served"], scene="home")
+        ctl(None, "load", "--data-dir", it.data_dir, "--file", "-", stdin=b"", status=1)  # it runs
+        it.stop()
+        for _ in range(2):
+            load(it.data_dir, "--scene", "home", "--file", "-", stdin=lines(("u", "old", NOW), ("u", "42", NOW)))
+        it.start()
+        assert it.unseen("u", ["served", "old", 42, "other"], scene="home") == ["other"]
+        assert it.unseen("u", ["old"]) == ["old"], "another scene"
+    finally:
+        it.stop()
+
+
+def test_lines_outside_the_window_and_wrong_lines_are_counted(tmp_path):
+    data = str(tmp_path / "data")
+    good = lines(("u", "a", NOW), ("u", "b", NOW - 400 * DAY), ("u", "c", NOW + DAY))
+    done = load(data, "--file", "-", stdin=good)
+    assert (done["lines"], done["items"], done["outside"], done["wrong"]) == (3, 1, 2, 0)
+    bad = [b"u\ta\n", b"u\ta\tx\n", b"\ta\t%d\n" % NOW, b"u\t\t%d\n" % NOW, b"u\ta\t%d\n" % (NOW // 1000), b"\n",
+           b"%s\ta\t%d\n" % (b"u" * 129, NOW), b"u\t%s\t%d\n" % (b"a" * 257, NOW), b"u\ta\0b\t%d\n" % NOW]
+    done = load(data, "--file", "-", stdin=good + b"".join(bad), status=1)
+    assert (done["wrong"], done["lines"], done["items"]) == (len(bad), 3 + len(bad), 1)
+
+
+def test_made_up_users(tmp_path):
+    data = str(tmp_path / "data")
+    done = load(data, "--users", "300", "--months", "2", "--items", "400", "--catalogue", "100000", "--compact")
+    assert (done["sets"], done["items"]) == (600, 240000)
+    assert 600 * 700 < done["disk_bytes"] < 600 * 1400, done
+    it = Dedupd(tmp_path, data_dir=data).start()
+    try:
+        everything = ["item-%019d" % i for i in range(0, 100000)]
+        for user in ("user-00000000", "user-00000299"):
+            seen = sum(it.filter(user, everything[at:at + 10000])["filtered"] for at in range(0, 100000, 10000))
+            assert 780 <= seen <= 800 + 200, seen  # two months; a rate of 0.001 at most
+        assert it.unseen("user-00000300", everything[:10]) == everything[:10]
+    finally:
+        it.stop()
+
+
+def test_wrong_usage(tmp_path):
+    data = str(tmp_path / "data")
+    for args in ([], ["--file", "-", "--users", "3"], ["--users", "0"], ["--users", "x"], ["--period", "moon"],
+                 ["--users", "3", "--filter", "counting"], ["--users", "3", "--fpr", "2"],
+                 ["--users", "3", "--compression", "fast"]):
+        ctl(None, "load", "--data-dir", data, *args, status=2)
+    ctl(None, "load", "--users", "3", status=2)
+    assert not os.path.exists(data)
+    ctl(None, "load", "--data-dir", data, "--file", str(tmp_path / "absent"), status=1)
