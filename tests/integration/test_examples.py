@@ -13,6 +13,7 @@ from dd.client import body_of
 from dd.dedupd import ROOT
 
 FILES = sorted(glob.glob(os.path.join(ROOT, "proto", "examples", "*.json")))
+ADMIN = sorted(glob.glob(os.path.join(ROOT, "proto", "examples", "admin", "*.json")))
 
 
 def matches(expected, got):
@@ -26,11 +27,11 @@ def matches(expected, got):
 
 
 def test_there_are_examples():
-    assert FILES
+    assert FILES and ADMIN
 
 
 @pytest.mark.parametrize("with_redis", [False, True], ids=["embedded", "redis"])
-@pytest.mark.parametrize("path", FILES, ids=[os.path.basename(p) for p in FILES])
+@pytest.mark.parametrize("path", FILES + ADMIN, ids=[os.path.basename(p) for p in FILES + ADMIN])
 def test_example(bench, path, with_redis):
     it = bench.dedupd(redis=bench.redis() if with_redis else None)
     with open(path, encoding="utf-8") as f:
@@ -38,7 +39,8 @@ def test_example(bench, path, with_redis):
     assert examples
     for example in examples:
         ask, expected = example["request"], example["response"]
-        answer = it.http.request(ask["method"], ask["path"], body_of(ask), ask.get("headers"))
+        on = it.admin if ask.get("listener", "admin" if path in ADMIN else "data") == "admin" else it.http
+        answer = on.request(ask["method"], ask["path"], body_of(ask), ask.get("headers"))
         assert answer.status == expected["status"], (example["name"], answer)
         if "body" in expected:
             assert matches(expected["body"], answer.json), (example["name"], answer)
