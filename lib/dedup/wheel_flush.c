@@ -8,6 +8,10 @@
 #include "base/log.h"
 #include "dedup/wheel_impl.h"
 
+/* Times that a user is read in one page: more than one if his set was changed meanwhile by something that
+ * outdates what was read (a forget). */
+#define READS_MAX 3
+
 struct page {
     struct dd_wheel *w;
     struct dd_hot_slot slot;
@@ -19,6 +23,8 @@ struct page {
     unsigned ops_n;
     struct dd_hot_user *done; /* whose pending is in the store (or is not to be kept) */
     unsigned done_n;
+    struct dd_hot_user *busy; /* to be read again */
+    unsigned busy_n;
     uint64_t items;
     bool again; /* a user was left for the next tick */
 };
@@ -85,7 +91,8 @@ static enum dd_err make_ops(struct page *p, uint64_t number)
     p->ops = dd_arena_alloc(&p->arena, p->n * sizeof *p->ops);
     p->op_user = dd_arena_alloc(&p->arena, p->n * sizeof *p->op_user);
     p->done = dd_arena_alloc(&p->arena, p->n * sizeof *p->done);
-    if (!p->ops || !p->op_user || !p->done) return DD_NO_MEMORY;
+    p->busy = dd_arena_alloc(&p->arena, p->n * sizeof *p->busy);
+    if (!p->ops || !p->op_user || !p->done || !p->busy) return DD_NO_MEMORY;
     for (unsigned i = 0; i < p->n && err == DD_OK; i++) {
         struct dd_hot_user *u = &p->users[i];
         if (u->err != DD_OK) {
@@ -113,8 +120,9 @@ static enum dd_err commit(struct page *p)
     if (err != DD_OK) return err;
     for (unsigned i = 0; i < p->ops_n; i++) {
         struct dd_hot_user *u = &p->users[p->op_user[i]];
+        if (p->ops[i].result == DD_BUSY) p->busy[p->busy_n++] = *u;
         if (p->ops[i].result != DD_OK) {
-            p->again = true;
+            p->again = p->again || p->ops[i].result != DD_BUSY;
             continue;
         }
         if (p->ops[i].stripped) dd_count(p->w->count.stripped, 1);
@@ -143,6 +151,23 @@ static enum dd_err flush_page(struct page *p, const char **step)
     return dd_hot_staging_unlist(w->staging, p->slot, p->done, p->done_n);
 }
 
+static enum dd_err flush_users(struct page *p, const char **step)
+{
+    unsigned n = p->n, done_n = 0;
+    enum dd_err err = flush_page(p, step);
+    for (int reads = 1; err == DD_OK && p->busy_n && reads < READS_MAX; reads++) {
+        done_n += p->done_n;
+        p->users = p->busy;
+        p->n = p->busy_n;
+        p->ops_n = p->done_n = p->busy_n = 0;
+        err = flush_page(p, step);
+    }
+    p->again = p->again || p->busy_n;
+    p->done_n += done_n;
+    p->n = n;
+    return err;
+}
+
 static int64_t now_us(const struct dd_wheel *w)
 {
     return dd_clock_mono(w->clock).ns / 1000;
@@ -163,7 +188,7 @@ static enum dd_err next_page(struct dd_wheel *w, struct dd_hot_walk *walk, struc
 {
     *step = "walk";
     enum dd_err err = dd_hot_staging_walk(w->staging, walk, w->options.batch_users, &p->users, &p->n);
-    if (err == DD_OK && p->n) err = flush_page(p, step);
+    if (err == DD_OK && p->n) err = flush_users(p, step);
     return err;
 }
 

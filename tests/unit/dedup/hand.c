@@ -112,28 +112,38 @@ enum dd_err world_erase(struct world *w, struct dd_admin *a, const char *scene, 
     return c->err;
 }
 
+void world_forget_start(struct world *w, struct dd_admin *a, const char *user, const int *items, unsigned n,
+                        struct world_forgetting *f)
+{
+    *f = (struct world_forgetting){.done = false};
+    ck_assert_uint_le(n, 64);
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(f->text[i], sizeof f->text[i], "i%d", items[i]);
+        f->item[i].id = f->item[i].echo = dd_slice_str(f->text[i]);
+    }
+    f->call = (struct dd_forget_call){.scene = dd_scenes_find(w->scenes, dd_slice_str("default")),
+                                      .user = dd_slice_str(user),
+                                      .items = f->item,
+                                      .n = n,
+                                      .arena = &arena,
+                                      .done = on_done,
+                                      .arg = &f->done};
+    dd_user_forget(a, w->dl, &f->call);
+}
+
+enum dd_err world_forget_end(struct world *w, struct world_forgetting *f, unsigned *forgotten)
+{
+    run(w, &f->done);
+    if (forgotten) *forgotten = f->call.forgotten;
+    return f->call.err;
+}
+
 enum dd_err world_forget(struct world *w, struct dd_admin *a, const char *user, const int *items, unsigned n,
                          unsigned *forgotten)
 {
-    bool done = false;
-    struct dd_item item[64] = {0};
-    char text[64][16];
-    ck_assert_uint_le(n, 64);
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(text[i], sizeof text[i], "i%d", items[i]);
-        item[i].id = item[i].echo = dd_slice_str(text[i]);
-    }
-    struct dd_forget_call c = {.scene = dd_scenes_find(w->scenes, dd_slice_str("default")),
-                               .user = dd_slice_str(user),
-                               .items = item,
-                               .n = n,
-                               .arena = &arena,
-                               .done = on_done,
-                               .arg = &done};
-    dd_user_forget(a, w->dl, &c);
-    run(w, &done);
-    if (forgotten) *forgotten = c.forgotten;
-    return c.err;
+    struct world_forgetting f;
+    world_forget_start(w, a, user, items, n, &f);
+    return world_forget_end(w, &f, forgotten);
 }
 
 enum dd_err world_inspect(struct world *w, const char *user, struct dd_inspect_call *c)

@@ -40,6 +40,16 @@ enum dd_err world_erase(struct world *w, struct dd_admin *a, const char *scene, 
                         struct dd_erase_call *c);
 enum dd_err world_forget(struct world *w, struct dd_admin *a, const char *user, const int *items, unsigned n,
                          unsigned *forgotten);
+/* The same in two steps: the loop must be turned in between for it to go on. */
+struct world_forgetting {
+    bool done;
+    struct dd_item item[64];
+    char text[64][16];
+    struct dd_forget_call call;
+};
+void world_forget_start(struct world *w, struct dd_admin *a, const char *user, const int *items, unsigned n,
+                        struct world_forgetting *f);
+enum dd_err world_forget_end(struct world *w, struct world_forgetting *f, unsigned *forgotten);
 enum dd_err world_inspect(struct world *w, const char *user, struct dd_inspect_call *c);
 /* Frees what the last of these calls left. */
 void world_calls_free(void);
