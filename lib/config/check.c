@@ -57,18 +57,32 @@ static bool is_given(const struct dd_scene_config *s, const char *field)
     return opt && s->given >> (opt - dd_scene_table.rows) & 1;
 }
 
-static void check_scene(const struct dd_config *cfg, struct dd_scene_config *s, struct dd_report *report)
+static void refuse(const struct dd_scene_config *s, const char *field, const char *text,
+                   struct dd_report *report)
+{
+    char prefix[DD_SCENE_PREFIX];
+    snprintf(prefix, sizeof prefix, "scenes.%s.", s->name);
+    dd_report_add(report, prefix, field, "%s", text);
+}
+
+/* dd_filter_policy_check says "field: what is wrong"; its fields are named as the options are. */
+static void check_policy(const struct dd_scene_config *s, struct dd_report *report)
 {
     char why[256];
+    if (dd_filter_policy_check(&s->policy, why, sizeof why) == DD_OK) return;
+    char *colon = strchr(why, ':');
+    if (colon) *colon = '\0';
+    refuse(s, why, colon ? colon + 1 + strspn(colon + 1, " ") : "", report);
+}
+
+static void check_scene(struct dd_scene_config *s, struct dd_report *report)
+{
+    char text[100];
     if (s->period == DD_PERIOD_FOREVER && !is_given(s, "window")) s->window = WINDOW_FOREVER;
-    if (s->period == DD_PERIOD_FOREVER && s->window != WINDOW_FOREVER)
-        dd_report_add(report, "scenes.", s->name,
-                      "window: %d is out of range (allowed with period forever: 1)", (int)s->window);
-    if (s->filter == DD_FILTER_COUNTING && dd_config_is_staged(cfg))
-        dd_report_add(
-            report, "scenes.", s->name,
-            "filter: counting needs direct ingest (set ingest.mode to direct): a staged write that is "
-            "repeated would count twice");
+    if (s->period == DD_PERIOD_FOREVER && s->window != WINDOW_FOREVER) {
+        snprintf(text, sizeof text, "%d is out of range (allowed with period forever: 1)", (int)s->window);
+        refuse(s, "window", text, report);
+    }
     s->policy = (struct dd_filter_policy){
         .kind = s->filter,
         .on_full = s->on_full,
@@ -78,9 +92,9 @@ static void check_scene(const struct dd_config *cfg, struct dd_scene_config *s, 
         .growth = (uint8_t)s->growth,
         .max_layers = (uint8_t)s->max_layers,
         .fingerprint_bits = (uint8_t)s->fingerprint_bits,
+        .tightening = (uint8_t)s->tightening,
     };
-    if (dd_filter_policy_check(&s->policy, why, sizeof why) != DD_OK)
-        dd_report_add(report, "scenes.", s->name, "%s", why);
+    check_policy(s, report);
 }
 
 void dd_load_check(struct dd_config *cfg, struct dd_report *report)
@@ -90,5 +104,5 @@ void dd_load_check(struct dd_config *cfg, struct dd_report *report)
         dd_report_add(report, "", "ingest.mode", "staged needs redis.url");
     check_redis(cfg, report);
     for (size_t i = 0; i < cfg->scene_count; i++)
-        check_scene(cfg, &cfg->scenes[i], report);
+        check_scene(&cfg->scenes[i], report);
 }

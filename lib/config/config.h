@@ -47,7 +47,7 @@ struct dd_scene_config {
     enum dd_filter_kind filter;
     int64_t capacity, growth, max_layers;
     enum dd_filter_on_full on_full;
-    int64_t fingerprint_bits, cap;
+    int64_t fingerprint_bits, tightening, cap;
     struct {
         int64_t max, ttl_s;
     } recent;

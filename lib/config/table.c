@@ -234,13 +234,22 @@ static const struct dd_option scene_options[] = {
         fpr, "0.001", 1e-4, 0.05,
         "Share of never seen candidates that may be dropped, over all periods of the window together."),
     SCENE_CHOICE(filter, enum dd_filter_kind, filters, "bloom",
-                 "Kind of the sets. counting needs direct ingest."),
+                 "Kind of the sets. Exposures of counting scenes are always written directly: what is staged "
+                 "cannot count."),
     SCENE_INT(capacity, "1024", 16, 1000000, "items", "Of the first dense layer of a set."),
-    SCENE_INT(growth, "2", 1, 2, "", "Capacity of the next layer over that of the last."),
-    SCENE_INT(max_layers, "0", 0, 64, "layers", "Most layers, with on_full rotate or saturate; 0: no limit."),
-    SCENE_CHOICE(on_full, enum dd_filter_on_full, on_fulls, "grow",
-                 "When the last layer is full: add one, drop the oldest, or take no more."),
-    SCENE_INT(fingerprint_bits, "0", 0, 32, "bits", "Of cuckoo and compact sets; 0: derived from fpr."),
+    SCENE_INT(growth, "2", 1, 2, "",
+              "2: each new layer doubles the capacity of the set; 1: layers are all alike."),
+    SCENE_INT(tightening, "0", 0, 95, "percent",
+              "With growth 2: error share of a layer over that of the one before, 10 to 95; 0: 30."),
+    SCENE_INT(
+        max_layers, "0", 0, 64, "layers",
+        "Most layers: with on_full rotate 2 to 64, with saturate 1 to 64, with grow 0, which is no limit."),
+    SCENE_CHOICE(
+        on_full, enum dd_filter_on_full, on_fulls, "grow",
+        "When the last layer is full: add one; drop the oldest, which forgets; or go on filling it, at a "
+        "rising rate of false positives."),
+    SCENE_INT(fingerprint_bits, "0", 0, 32, "bits",
+              "At least so many: of cuckoo sets 4 to 32, of compact sets 16 to 32; 0: as many as fpr needs."),
     SCENE_INT(cap, "200000", 100, 16000000, "items", "Most items of a user in one period; past it 429."),
     SCENE_INT(recent.max, "100", 1, 1000, "items", "Newest deliveries of a user that are remembered."),
     SCENE_INT(recent.ttl_s, "1800", 1, 604800, "s", "How long a delivery is remembered."),
