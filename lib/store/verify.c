@@ -1,6 +1,8 @@
 /* An iterator that meets a bad block is of no more use, and seeking behind the last good key finds the same
  * block again. So the walk goes on at the next key at which any file begins or ends: at most two stops for
- * each file, each behind the one before. */
+ * each file, each behind the one before. Files of the first level are all looked into at every seek, so a bad
+ * block there also hides what lies before it in other files (and seeking backward does not help: it begins
+ * with a seek forward). That there is damage is found in any case, which is what a backup is restored for. */
 #include "store/verify.h"
 
 #include <stdlib.h>

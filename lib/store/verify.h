@@ -16,7 +16,7 @@ struct dd_verify_report {
     uint64_t sets, bytes; /* read */
     uint64_t corrupt;     /* failed their checksum or their bounds */
     uint64_t damaged;     /* sound, but flagged: something was lost when they were repaired */
-    uint64_t unreadable;  /* places where the files themselves are damaged */
+    uint64_t unreadable;  /* times that the walk was stopped by damage of the files themselves */
     uint64_t quarantined; /* of the corrupt ones */
     unsigned shown;
     struct dd_verify_bad {

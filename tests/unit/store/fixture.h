@@ -83,6 +83,7 @@ Suite *suite_store(void);
 Suite *suite_order(void);
 Suite *suite_outdate(void);
 Suite *suite_update(void);
+Suite *suite_verify(void);
 Suite *suite_expire(void);
 Suite *suite_corrupt(void);
 Suite *suite_disk(void);

@@ -6,6 +6,6 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--lock-child") == 0) return lock_child(argv[2]);
     Suite *suites[] = {suite_change(), suite_keys(),    suite_marks(),   suite_store(), suite_order(),
                        suite_update(), suite_expire(),  suite_corrupt(), suite_disk(),  suite_failure(),
-                       suite_crash(),  suite_threads(), suite_outdate()};
+                       suite_crash(),  suite_threads(), suite_outdate(), suite_verify()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
