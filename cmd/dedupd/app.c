@@ -236,6 +236,7 @@ void dd_app_drain(struct dd_app *app)
 
 void dd_app_finish(struct dd_app *app)
 {
+    if (app->wheel) dd_wheel_stop(app->wheel);
     for (unsigned i = 0; i < app->workers_n; i++)
         dd_worker_finish(app->workers[i]);
 }

@@ -243,7 +243,9 @@ static enum dd_err tick(struct dd_wheel *w)
     for (struct dd_wheel_flush *f = requests; f; f = f->next)
         if (f->all) seal_all(w);
     enum dd_err err;
-    if (paused && !requests) {
+    if (w->displaced) {
+        err = DD_SHUTDOWN; /* what is staged belongs to the process that holds the store now */
+    } else if (paused && !requests) {
         struct dd_hot_slot *slots;
         unsigned n;
         err = list_slots(w, &slots, &n);
@@ -304,6 +306,9 @@ static void *run(void *arg)
         if (wait_ms > BACKOFF_MAX_MS)
             wait_ms = w->options.tick_ms > BACKOFF_MAX_MS ? w->options.tick_ms : BACKOFF_MAX_MS;
     } while (rest(w, wait_ms));
+    bool paused;
+    struct dd_wheel_flush none = {0};
+    answer_requests(take_requests(w, &paused), &none, DD_SHUTDOWN); /* no more come after stop */
     return NULL;
 }
 
@@ -378,16 +383,19 @@ enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *s
     return DD_OK;
 }
 
-void dd_wheel_destroy(struct dd_wheel *w)
+void dd_wheel_stop(struct dd_wheel *w)
 {
-    if (!w) return;
     pthread_mutex_lock(&w->lock);
     w->stop = true;
     pthread_cond_broadcast(&w->wake);
     pthread_mutex_unlock(&w->lock);
+}
+
+void dd_wheel_destroy(struct dd_wheel *w)
+{
+    if (!w) return;
+    dd_wheel_stop(w);
     if (w->started) pthread_join(w->thread, NULL);
-    struct dd_wheel_flush none = {0};
-    answer_requests(w->requests, &none, DD_SHUTDOWN);
     if (w->staging && w->registered && !w->displaced &&
         dd_hot_boot_leave(w->staging, w->options.boot) != DD_OK)
         dd_warn("store.not_deregistered", "error=\"%s\"", dd_hot_staging_error(w->staging));

@@ -55,6 +55,9 @@ struct dd_wheel_options {
 enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *store, struct dd_hot *hot,
                             const struct dd_scenes *scenes, struct dd_clock *clock, struct dd_stats *stats,
                             struct dd_wheel **out) DD_MUST_USE;
+/* Ends the thread after the batch under way; whoever waits for a flush is answered DD_SHUTDOWN. Returns at
+ * once; from the main thread, before the loops end, so that a long flush does not hold up a stop. */
+void dd_wheel_stop(struct dd_wheel *w);
 /* Waits for the batch under way. What is left stays in Redis for the next start. */
 void dd_wheel_destroy(struct dd_wheel *w);
 

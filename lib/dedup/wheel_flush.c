@@ -144,6 +144,10 @@ static enum dd_err flush_page(struct page *p, const char **step)
     err = make_ops(p, number);
     if (err == DD_OK) err = commit(p);
     if (err != DD_OK) return err;
+    /* If this process stood still meanwhile, another may have taken the store over, which has nothing of what
+     * was committed here: then nothing may be removed. */
+    dd_wheel_beat(w);
+    if (w->displaced) return DD_SHUTDOWN;
     *step = "remove"; /* only now: the commit is synced and the cells are raised */
     err = dd_hot_staging_remove(w->staging, p->done, p->done_n);
     if (err != DD_OK) return err;
