@@ -12,7 +12,7 @@ class Load:
     """threads clients with users_each users of their own each. Requests go to `it` (a Dedupd), which may be killed and
     started again meanwhile; those that fail are forgotten."""
 
-    def __init__(self, it, threads=4, users_each=10, seed=0):
+    def __init__(self, it, threads=4, users_each=10, seed=0, prefix="u"):
         self.it = it
         self.rng = random.Random(seed)
         self.requests = 0  # acknowledged
@@ -21,7 +21,7 @@ class Load:
         self.stop_ = threading.Event()
         self.clients = [threading.Thread(target=self.client, args=(n, users_each, self.rng.random()), daemon=True)
                         for n in range(threads)]
-        self.users_all = ["u%d-%d" % (n, k) for n in range(threads) for k in range(users_each)]
+        self.users_all = ["%s%d-%d" % (prefix, n, k) for n in range(threads) for k in range(users_each)]
         self.acked = {u: [] for u in self.users_all}  # items
 
     def start(self):
