@@ -16,7 +16,7 @@ names() {
     fuzz) # replaying a corpus needs only gcc; making one needs libFuzzer
         echo clang libclang-rt-dev ;;
     bench)
-        echo wrk redis-server python3 python3-redis ;;
+        echo nginx-light redis-server python3 python3-redis valgrind ;;
     *)
         echo "packages.sh: no group \"$1\" (build run test lint fuzz bench)" >&2
         exit 2 ;;

@@ -57,7 +57,11 @@ lint: ## include rules, format, lengths, cppcheck, clang-tidy, shellcheck
 format: ## clang-format all C files in place
 	git ls-files '*.[ch]' | xargs clang-format -i
 
-bench: all ## CPU and latency per request, embedded and with Redis (needs wrk); ARGS="--seconds 5"
+$(B)/bench/load: $(B)/obj/tests/bench/load.o
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lm
+
+bench: all $(B)/bench/load ## cost of each kind of request beside nginx's and Redis's; USERS=1000000 ARGS="--seconds 5"
 	$(PYTHON) tests/bench/bench.py $(ARGS)
 
 bench-filters: $(B)/dedupctl ## filter structures side by side, and their targets; ARGS="--users 100000"
