@@ -102,6 +102,11 @@ static bool check_filter(struct dd_reader *r, const struct dd_fields *f)
     if (f->window > f->scene->window)
         return dd_fields_fail(r, DD_FIELD_WINDOW, "invalid_field",
                               "must be 1 to %u (the scene's window), not %u", f->scene->window, f->window);
+    if (f->max_seen && f->scene->policy.kind != DD_FILTER_COUNTING)
+        return dd_fields_fail(r, DD_FIELD_MAX_SEEN, "invalid_field",
+                              "only scenes that count know how often an item was seen (option filter: "
+                              "counting), and %s is not one",
+                              f->scene->name);
     return check_claim(r, f);
 }
 
@@ -119,6 +124,7 @@ enum dd_err dd_codec_filter(const struct dd_codec *c, struct dd_slice body, stru
                                    .n = f.items_n,
                                    .limit = f.limit,
                                    .window = f.window,
+                                   .max_seen = f.max_seen,
                                    .claim = f.claim,
                                    .explain = f.explain,
                                    .arena = arena};

@@ -137,6 +137,12 @@ static bool read_window(struct dd_reader *r, struct dd_fields *out)
     return dd_read_number_in(r, DD_WINDOW_MAX, &out->window);
 }
 
+/* Only for scenes that count; which scene it is may come later in the body. */
+static bool read_max_seen(struct dd_reader *r, struct dd_fields *out)
+{
+    return dd_read_number_in(r, DD_MAX_SEEN, &out->max_seen);
+}
+
 static bool read_explain(struct dd_reader *r, struct dd_fields *out)
 {
     return dd_read_bool(r, &out->explain);
@@ -228,7 +234,7 @@ static const struct {
     [DD_FIELD_WINDOW] = {"window", read_window},
     [DD_FIELD_EXPLAIN] = {"explain", read_explain},
     [DD_FIELD_MIN] = {"min", read_unsupported},
-    [DD_FIELD_MAX_SEEN] = {"max_seen", read_unsupported},
+    [DD_FIELD_MAX_SEEN] = {"max_seen", read_max_seen},
 };
 
 static enum dd_field find_field(unsigned shape, struct dd_slice key)

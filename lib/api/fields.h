@@ -31,7 +31,7 @@ struct dd_fields {
     const struct dd_scene *scene; /* of the field, or "default" */
     unsigned items_first, items_n;
     int64_t ts_ms;
-    unsigned limit, window; /* 0: not given */
+    unsigned limit, window, max_seen; /* 0: not given */
     enum dd_claim claim;
     bool explain;
 };

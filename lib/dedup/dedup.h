@@ -37,6 +37,9 @@
 /* Deliveries one claim or one /delivered may record. */
 #define DD_CLAIM_MAX 1000
 
+/* A period tells up to 15 times apart, so "more than 14" is the most that can be asked. */
+#define DD_MAX_SEEN 14
+
 struct dd_dedup;
 struct dd_dedup_loop;
 
@@ -86,6 +89,7 @@ const char *dd_durability_name(enum dd_durability d);
 
 #define DD_TS_NOW INT64_MIN
 
+/* In a scene that counts, an item counts as often as it stands in the event. */
 struct dd_exposed_event {
     /* in */
     const struct dd_scene *scene;
@@ -140,6 +144,9 @@ struct dd_filter_call {
     unsigned n;
     unsigned limit;  /* the most to return; 0: all */
     unsigned window; /* periods to consult; 0: the scene's */
+    /* Drop only what was seen more often than this, over the window together; 0: what was seen at all. For
+     * scenes that count, 1..DD_MAX_SEEN. Deliveries drop as ever. */
+    unsigned max_seen;
     enum dd_claim claim;
     bool explain; /* reason[] says the first of delivered, pending, newest period .. oldest; else any true one
                    */

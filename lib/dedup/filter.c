@@ -415,8 +415,9 @@ static enum dd_err prepare(struct dd_filter_state *s)
     }
     s->periods = dd_window_periods(s->dl->d->clock, c->scene, window, s->period);
     c->newest = s->period[0];
-    return dd_index_build(&s->index, c->items, c->n, dd_hash_user_seed(s->dl->d->secret, s->scene, s->user),
-                          c->arena);
+    enum dd_err err = dd_index_build(&s->index, c->items, c->n,
+                                     dd_hash_user_seed(s->dl->d->secret, s->scene, s->user), c->arena);
+    return err == DD_OK && c->max_seen ? dd_index_allow(&s->index, c->max_seen, c->arena) : err;
 }
 
 static void fetch(struct dd_filter_state *s)

@@ -51,6 +51,24 @@ static unsigned mark(struct dd_index *ix, uint32_t item, uint8_t reason)
     return 0;
 }
 
+enum dd_err dd_index_allow(struct dd_index *ix, unsigned max_seen, struct dd_arena *arena)
+{
+    ix->times = dd_arena_calloc(arena, ix->n, sizeof *ix->times);
+    ix->first = dd_arena_calloc(arena, ix->n, 1);
+    ix->max_seen = max_seen;
+    return ix->times && ix->first ? DD_OK : DD_NO_MEMORY;
+}
+
+/* At most DD_WINDOW_MAX sets, each of at most 15 times: no overflow. */
+static unsigned mark_seen(struct dd_index *ix, uint32_t item, uint8_t reason, unsigned times)
+{
+    if (!ix->times) return mark(ix, item, reason);
+    if (times == 0) return 0;
+    if (ix->times[item] == 0 || reason < ix->first[item]) ix->first[item] = reason;
+    ix->times[item] = (uint16_t)(ix->times[item] + times);
+    return ix->times[item] > ix->max_seen ? mark(ix, item, ix->first[item]) : 0;
+}
+
 unsigned dd_index_mark_id(struct dd_index *ix, struct dd_slice id, uint8_t reason)
 {
     uint32_t item;
@@ -63,14 +81,24 @@ unsigned dd_index_mark_fp(struct dd_index *ix, uint32_t fp, uint8_t reason)
     unsigned marked = 0;
     for (uint32_t at = fp & ix->mask; ix->slot[at]; at = (at + 1) & ix->mask) {
         uint32_t item = ix->slot[at] - 1;
-        if (ix->fps[item] == fp) marked += mark(ix, item, reason);
+        if (ix->fps[item] == fp) marked += mark_seen(ix, item, reason, 1);
     }
+    return marked;
+}
+
+static unsigned mark_counted(struct dd_index *ix, const struct dd_filter_view *set, uint8_t reason)
+{
+    unsigned marked = 0;
+    for (uint32_t i = 0; i < ix->n; i++)
+        if (ix->reason[i] != DD_REASON_REPEAT)
+            marked += mark_seen(ix, i, reason, dd_filter_view_count(set, ix->fps[i]));
     return marked;
 }
 
 unsigned dd_index_mark_set(struct dd_index *ix, const struct dd_filter_view *set, uint8_t reason, bool exact,
                            uint8_t *scratch)
 {
+    if (ix->times) return mark_counted(ix, set, reason);
     if (!exact) return (unsigned)dd_filter_view_test(set, ix->fps, ix->n, ix->reason, reason);
     unsigned marked = 0;
     memset(scratch, 0, ix->n);

@@ -18,9 +18,14 @@ static struct dd_scenes *make_scenes(void)
     static const struct dd_scene scenes[] = {
         {.name = "default", .period = DD_PERIOD_MONTH, .window = 3, .recent_max = 100},
         {.name = "push", .period = DD_PERIOD_DAY, .window = 1, .recent_max = 5},
+        {.name = "likes",
+         .period = DD_PERIOD_MONTH,
+         .window = 2,
+         .policy = {.kind = DD_FILTER_COUNTING},
+         .recent_max = 100},
     };
     struct dd_scenes *made = NULL;
-    require(dd_scenes_create(scenes, 2, &made) == DD_OK);
+    require(dd_scenes_create(scenes, 3, &made) == DD_OK);
     return made;
 }
 
@@ -81,6 +86,7 @@ static enum dd_err read_filter(const struct dd_codec *c, struct dd_slice body, s
     check_user(f.user);
     check_items(f.items, f.n, c->max_candidates, arena);
     require(f.scene && f.window <= f.scene->window && f.limit <= c->max_candidates);
+    if (f.max_seen) require(f.max_seen <= DD_MAX_SEEN && f.scene->policy.kind == DD_FILTER_COUNTING);
     if (f.claim != DD_CLAIM_NONE) require((f.limit ? f.limit : f.n) <= f.scene->recent_max);
     return DD_OK;
 }

@@ -206,6 +206,8 @@ static void add_events(struct corpus *c, struct dd_buf *out)
     dd_buf_add_u8(out, ']');
 }
 
+static const char *const scenes[] = {"\"default\"", "\"push\"", "\"likes\""};
+
 static void add_value(struct corpus *c, const char *name, struct dd_buf *out)
 {
     bool list = strcmp(name, "items") == 0 || strcmp(name, "candidates") == 0;
@@ -218,7 +220,7 @@ static void add_value(struct corpus *c, const char *name, struct dd_buf *out)
     else if (strcmp(name, "user") == 0)
         dd_buf_add_str(out, one_in(c, 4) ? PICK(c, strings) : "\"u1\"");
     else if (strcmp(name, "scene") == 0)
-        dd_buf_add_str(out, one_in(c, 3) ? "\"push\"" : "\"default\"");
+        dd_buf_add_str(out, PICK(c, scenes));
     else if (strcmp(name, "explain") == 0)
         dd_buf_add_str(out, one_in(c, 2) ? "true" : "false");
     else if (strcmp(name, "claim") == 0)
@@ -243,7 +245,7 @@ static void add_field(struct corpus *c, const char *name, struct dd_buf *out)
 /* Mostly what the shape needs and may have, now and then anything. */
 static void add_object(struct corpus *c, enum shape shape, bool inside, struct dd_buf *out)
 {
-    static const char *const of_filter[] = {"scene", "limit", "claim", "window", "explain"};
+    static const char *const of_filter[] = {"scene", "limit", "claim", "window", "explain", "max_seen"};
     bool batch = shape == SHAPE_EXPOSED && !inside && one_in(c, 3), swap = one_in(c, 2);
     const char *list = shape == SHAPE_FILTER ? "candidates" : "items";
     dd_buf_add_u8(out, '{');

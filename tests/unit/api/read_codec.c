@@ -45,8 +45,8 @@ static void say_exposed(struct dd_buf *out, const struct dd_exposed_call *c)
 
 static void say_filter(struct dd_buf *out, const struct dd_filter_call *c)
 {
-    dd_buf_addf(out, "scene=%s limit=%u window=%u claim=%d explain=%d user=", c->scene->name, c->limit,
-                c->window, (int)c->claim, c->explain);
+    dd_buf_addf(out, "scene=%s limit=%u window=%u max_seen=%u claim=%d explain=%d user=", c->scene->name,
+                c->limit, c->window, c->max_seen, (int)c->claim, c->explain);
     say_slice(out, c->user);
     say_items(out, c->items, c->n);
 }

@@ -10,7 +10,7 @@
 struct object {
     const json_t *user, *items, *candidates;
     const struct dd_scene *scene;
-    json_int_t ts, limit, window;
+    json_int_t ts, limit, window, max_seen;
     int claim;
     bool explain, has_ts, has_events;
 };
@@ -117,7 +117,10 @@ static bool filter_field(struct ref *r, const char *key, const json_t *v, struct
     if (strcmp(key, "explain") == 0)
         return (o->explain = json_is_true(v), json_is_boolean(v)) || no(r, "invalid_field", "explain");
     if (strcmp(key, "claim") == 0) return claim(r, v, o);
-    if (strcmp(key, "min") == 0 || strcmp(key, "max_seen") == 0) return no(r, "unsupported", "%s", key);
+    if (strcmp(key, "max_seen") == 0)
+        return (o->max_seen = json_integer_value(v), integer_within(v, 1, 14)) ||
+               no(r, "invalid_field", "max_seen");
+    if (strcmp(key, "min") == 0) return no(r, "unsupported", "%s", key);
     *known = false;
     return true;
 }
@@ -217,11 +220,13 @@ static bool whole_filter(struct ref *r, const struct object *o)
 {
     json_int_t most = o->scene->recent_max;
     if (o->window > o->scene->window) return no(r, "invalid_field", "window");
+    if (o->max_seen && o->scene->policy.kind != DD_FILTER_COUNTING) return no(r, "invalid_field", "max_seen");
     if (o->claim && o->limit > most) return no(r, "invalid_field", "limit");
     if (o->claim && !o->limit && (json_int_t)json_array_size(o->candidates) > most)
         return no(r, "missing_field", "limit");
-    dd_buf_addf(&r->out->said, "scene=%s limit=%lld window=%lld claim=%d explain=%d", o->scene->name,
-                (long long)o->limit, (long long)o->window, o->claim, o->explain);
+    dd_buf_addf(&r->out->said, "scene=%s limit=%lld window=%lld max_seen=%lld claim=%d explain=%d",
+                o->scene->name, (long long)o->limit, (long long)o->window, (long long)o->max_seen, o->claim,
+                o->explain);
     say_user(&r->out->said, o->user);
     say_list(&r->out->said, o->candidates);
     return true;

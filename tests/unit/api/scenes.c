@@ -11,8 +11,14 @@ struct dd_scenes *test_scenes(void)
          .recent_max = 100,
          .recent_ttl_ms = 3600000},
         {.name = "push", .period = DD_PERIOD_DAY, .window = 1, .recent_max = 5, .recent_ttl_ms = 3600000},
+        {.name = "likes",
+         .period = DD_PERIOD_MONTH,
+         .window = 2,
+         .policy = {.kind = DD_FILTER_COUNTING},
+         .recent_max = 100,
+         .recent_ttl_ms = 3600000},
     };
     struct dd_scenes *made = NULL;
-    ck_assert_ok(dd_scenes_create(scenes, 2, &made));
+    ck_assert_ok(dd_scenes_create(scenes, 3, &made));
     return made;
 }

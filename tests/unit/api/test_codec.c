@@ -63,6 +63,17 @@ START_TEST(filter_fields)
 }
 END_TEST
 
+START_TEST(filter_max_seen)
+{
+    struct dd_filter_call c = filter(
+        "{\"max_seen\":14,\"scene\":\"likes\",\"user\":\"u\",\"candidates\":[1],\"claim\":true}");
+    ck_assert_uint_eq(c.max_seen, 14);
+    ck_assert_str_eq(c.scene->name, "likes");
+    c = filter("{\"scene\":\"likes\",\"user\":\"u\",\"candidates\":[1]}");
+    ck_assert_uint_eq(c.max_seen, 0);
+}
+END_TEST
+
 START_TEST(filter_defaults)
 {
     struct dd_filter_call c = filter(" { \"candidates\" : [ ] , \"user\" : \"u1\" } ");
@@ -263,10 +274,15 @@ START_TEST(messages_say_what_is_allowed)
         const char *body, *message;
     } rows[] = {
         {"{\"user\":\"u\",\"candidates\":[1],\"colour\":1}",
-         "there is no such field here; allowed are: user, candidates, scene, limit, claim, window, explain"},
+         "there is no such field here; allowed are: user, candidates, scene, limit, claim, window, explain, "
+         "max_seen"},
         {"{\"user\":\"\",\"candidates\":[1]}", "must have 1 to 128 bytes, not 0"},
         {"{\"user\":\"u\",\"candidates\":[1],\"limit\":0}", "must be 1 to 10000, not 0"},
         {"{\"user\":\"u\",\"candidates\":[1],\"window\":9}", "must be 1 to 3 (the scene's window), not 9"},
+        {"{\"user\":\"u\",\"candidates\":[1],\"max_seen\":15}", "must be 1 to 14, not 15"},
+        {"{\"max_seen\":1,\"user\":\"u\",\"candidates\":[1],\"scene\":\"push\"}",
+         "only scenes that count know how often an item was seen (option filter: counting), and push is not "
+         "one"},
         {"{\"user\":\"u\",\"candidates\":[1.5]}", "must be a string or an integer, not a fraction"},
         {"{\"user\":\"u\",}", "not valid JSON at byte 12: expected a key in quotes here"},
         {"{\"user\":\"u", "not valid JSON at byte 10: a string is not closed"},
@@ -288,6 +304,7 @@ Suite *suite_codec(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, filter_fields);
     tcase_add_test(t, filter_defaults);
+    tcase_add_test(t, filter_max_seen);
     tcase_add_test(t, claims);
     tcase_add_test(t, echo_and_identity);
     tcase_add_test(t, longest_ids);

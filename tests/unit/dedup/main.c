@@ -1,6 +1,7 @@
 #include "unit.h"
 
 Suite *suite_calls(void);
+Suite *suite_counting(void);
 Suite *suite_erase(void);
 Suite *suite_forget(void);
 Suite *suite_model(void);
@@ -9,7 +10,7 @@ Suite *suite_pieces(void);
 
 int main(void)
 {
-    Suite *suites[] = {suite_pieces(), suite_calls(),  suite_orders(),
+    Suite *suites[] = {suite_pieces(), suite_calls(),  suite_counting(), suite_orders(),
                        suite_erase(),  suite_forget(), suite_model()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }

@@ -323,6 +323,7 @@ static void start_filter(struct world *w, const char *scene, const char *user, c
                                         .limit = limit,
                                         .claim = claim,
                                         .explain = explain,
+                                        .max_seen = w->max_seen,
                                         .arena = &p->arena,
                                         .done = on_done,
                                         .finished = on_finished,

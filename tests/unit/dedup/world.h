@@ -28,6 +28,7 @@ struct world {
     struct dd_loop *loop;
     struct dd_dedup_loop *dl;
     enum dd_durability last_durability; /* of the last exposure */
+    unsigned max_seen;                  /* of the next calls of world_filter */
     struct dd_wheel_flush flush;        /* the last world_flush */
 };
 
