@@ -15,11 +15,13 @@ static bool take_option(struct dd_ctl *ctl, const struct dd_ctl_option *options,
 {
     const char *arg = ctl->argv[*i], *equals = strchr(arg, '=');
     const struct dd_ctl_option *o = find(options, arg, equals ? (size_t)(equals - arg) : strlen(arg));
-    if (!o || (o->flag && equals) || (o->value && !equals && *i + 1 == ctl->argc)) return false;
-    if (o->flag)
+    if (!o) return false;
+    if (o->flag) {
         *o->flag = true;
-    else
-        *o->value = equals ? equals + 1 : ctl->argv[++*i];
+        return !equals;
+    }
+    if (!o->value || (!equals && *i + 1 == ctl->argc)) return false;
+    *o->value = equals ? equals + 1 : ctl->argv[++*i];
     return true;
 }
 

@@ -39,12 +39,12 @@ int dd_ctl_complain(const struct dd_reply *reply);
 int dd_ctl_health(const struct dd_ctl *ctl);
 int dd_ctl_stats(const struct dd_ctl *ctl);
 int dd_ctl_filters(const struct dd_ctl *ctl);
-int dd_ctl_user(const struct dd_ctl *ctl);
-int dd_ctl_export(const struct dd_ctl *ctl);
-int dd_ctl_erase(const struct dd_ctl *ctl);
-int dd_ctl_backup(const struct dd_ctl *ctl);
-int dd_ctl_restore(const struct dd_ctl *ctl);
-int dd_ctl_verify(const struct dd_ctl *ctl);
+int dd_ctl_user(const struct dd_ctl *given);
+int dd_ctl_export(const struct dd_ctl *given);
+int dd_ctl_erase(const struct dd_ctl *given);
+int dd_ctl_backup(const struct dd_ctl *given);
+int dd_ctl_restore(const struct dd_ctl *given);
+int dd_ctl_verify(const struct dd_ctl *given);
 int dd_ctl_load(const struct dd_ctl *ctl);
 
 #endif

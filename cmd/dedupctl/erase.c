@@ -144,7 +144,7 @@ static int erase_file(struct erase *e, const char *name)
         rewind(f);
     }
     if (code == DD_CTL_OK) code = each_line(e, f, false);
-    if (!standard) fclose(f);
+    if (!standard) (void)fclose(f); /* it was only read */
     return code;
 }
 

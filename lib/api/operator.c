@@ -44,7 +44,8 @@ static bool fail(struct dd_api_call *c, enum dd_err err, const char *field, cons
 static bool read_user(struct dd_api_call *c, struct dd_operator_params *out)
 {
     struct dd_slice path = c->origin.req->path, segment;
-    bool there = dd_http_next_segment(&path, &segment) && dd_http_next_segment(&path, &segment);
+    bool there = dd_http_next_segment(&path, &segment); /* "users" */
+    there = there && dd_http_next_segment(&path, &segment);
     enum dd_err err = there ? decode(c, dd_http_decode_segment, segment, &out->user) : DD_INVALID;
     if (err != DD_OK) return fail(c, err, "user", "is not percent-encoded as it should be");
     if (out->user.len >= 1 && out->user.len <= DD_USER_MAX_BYTES) return true;
