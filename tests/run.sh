@@ -132,6 +132,7 @@ all() {
     units thread loop stats store hot
     suite valgrind-filter valgrind_ filter
     suite valgrind-api valgrind_ api
+    suite instructions make_ bench-replay
     suite lint make_ lint
 }
 

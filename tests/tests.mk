@@ -49,7 +49,7 @@ fuzz: $(foreach f,$(FUZZ),$(B)/fuzz/fuzz-$(f)) ## fuzz each target for FUZZ_SECO
 
 # ---- style and measurements
 
-.PHONY: lint format bench bench-filters
+.PHONY: lint format bench bench-replay bench-filters
 lint: ## include rules, format, lengths, cppcheck, clang-tidy, shellcheck
 	DEPS="$(foreach m,$(MODULES),$(m):$(subst $() ,$(comma),$(DEPS_$(m))))" \
 	  CPPFLAGS="$(filter-out -DDD_VERSION=%,$(filter -I% -D% -std=%,$(CFLAGS_ALL)))" sh tests/lint/lint.sh $(CHECKS)
@@ -63,6 +63,13 @@ $(B)/bench/load: $(B)/obj/tests/bench/load.o
 
 bench: all $(B)/bench/load ## cost of each kind of request beside nginx's and Redis's; USERS=1000000 ARGS="--seconds 5"
 	$(PYTHON) tests/bench/bench.py $(ARGS)
+
+$(B)/bench/replay: $(B)/obj/tests/bench/replay.o $(ALL_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+bench-replay: $(B)/bench/replay ## instructions of a fixed replay against those recorded; RECORD=--record writes them
+	$(PYTHON) tests/bench/replay.py $< $(CC) $(RECORD)
 
 bench-filters: $(B)/dedupctl ## filter structures side by side, and their targets; ARGS="--users 100000"
 	$(B)/dedupctl filters
