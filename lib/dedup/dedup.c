@@ -41,6 +41,8 @@ static enum dd_err observe_periods(struct dd_dedup *d)
     for (unsigned i = 0; i < dd_scenes_count(d->scenes) && err == DD_OK; i++) {
         const struct dd_scene *scene = dd_scenes_at(d->scenes, i);
         err = dd_store_each_period(d->store, dd_scene_slice(scene), scene->period, observe_period, d->clock);
+        if (err == DD_CORRUPT)
+            err = DD_OK; /* damaged files (logged) must not keep the rest from being served */
     }
     int64_t behind_ms = dd_clock_behind_ms(d->clock);
     if (err == DD_OK && behind_ms > 0)

@@ -101,6 +101,8 @@ static enum dd_err list_periods(const struct gather *g, struct dd_user_scene *s)
         for (int32_t o = r.high; o >= r.low; o--)
             add_period(&r, o);
         err = dd_store_each_period(g->a->d->store, s->name, s->kind, visit_period, &r);
+        /* Damaged files (logged): what is missed lies outside the window and waits for its expiry. */
+        if (err == DD_CORRUPT) err = DD_OK;
     }
     struct dd_slice copy = dd_arena_copy(g->arena, dd_buf_slice(&r.periods));
     if (err == DD_OK && (!dd_buf_ok(&r.periods) || !copy.len)) err = DD_NO_MEMORY;

@@ -239,6 +239,8 @@ def test_damaged_table_files_are_found(filled):
     filled.start()
     assert ctl_json(filled, "verify", status=1)["unreadable"] >= 1
     assert filled.http.get("/health/live").status == 200
+    filled.exposed("new", ["a"])
+    assert filled.admin.request("DELETE", "/users/new").json["removed"]["sets"] == 1
 
 
 def test_nothing_is_made_by_looking(bench, tmp_path):
