@@ -25,6 +25,7 @@ struct dd_app {
     struct dd_wheel *wheel;
     struct dd_identity identity;
     struct dd_dedup *dedup;
+    struct dd_migrate *migrate; /* NULL: nothing is migrated */
     struct dd_admin *admin_work;
     struct dd_api *api;
     struct dd_keeper *keeper;
@@ -122,6 +123,14 @@ static enum dd_err create_dedup(struct dd_app *app)
                            &app->dedup);
 }
 
+static enum dd_err create_migrate(struct dd_app *app)
+{
+    struct dd_hot_options server;
+    if (app->config->migrate.mode == DD_CONFIG_MIGRATE_OFF) return DD_OK;
+    struct dd_migrate_options o = dd_build_migrate(app->config, app->scenes, &server);
+    return dd_migrate_create(&o, app->dedup, app->stats, &app->migrate);
+}
+
 static enum dd_err listen_on(struct dd_app *app)
 {
     enum dd_err err = dd_http_listen(app->config->http.listen, &app->data);
@@ -196,6 +205,7 @@ static enum dd_err start(struct dd_app *app)
     if (err == DD_OK) err = open_tiers(app);
     if (err == DD_OK) err = listen_on(app);
     if (err == DD_OK) err = create_dedup(app);
+    if (err == DD_OK) err = create_migrate(app);
     if (err == DD_OK) err = dd_admin_create(app->dedup, app->stats, &app->admin_work);
     if (err == DD_OK) err = create_api(app);
     if (err == DD_OK) err = create_workers(app);
@@ -273,6 +283,7 @@ void dd_app_destroy(struct dd_app *app, bool clean)
     dd_api_destroy(app->api);
     dd_http_listeners_destroy(app->data);
     dd_http_listeners_destroy(app->admin);
+    dd_migrate_destroy(app->migrate); /* after the loops, which read old keys through it */
     dd_dedup_destroy(app->dedup);
     dd_wheel_destroy(app->wheel);
     if (clean) save(app);

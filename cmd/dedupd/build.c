@@ -70,6 +70,40 @@ struct dd_hot_options dd_build_hot(const struct dd_config *c, const char *store_
                                    .recent_ttl_ms_max = recent_ttl_s * 1000};
 }
 
+struct dd_migrate_options dd_build_migrate(const struct dd_config *c, const struct dd_scenes *scenes,
+                                           struct dd_hot_options *server)
+{
+    static const enum dd_legacy_type types[] = {[DD_CONFIG_LEGACY_ZSET] = DD_LEGACY_ZSET,
+                                                [DD_CONFIG_LEGACY_LIST] = DD_LEGACY_LIST,
+                                                [DD_CONFIG_LEGACY_SET] = DD_LEGACY_SET};
+    static const enum dd_legacy_unit units[] = {[DD_CONFIG_SCORE_AUTO] = DD_LEGACY_AUTO,
+                                                [DD_CONFIG_SCORE_S] = DD_LEGACY_S,
+                                                [DD_CONFIG_SCORE_MS] = DD_LEGACY_MS};
+    static const enum dd_migrate_after afters[] = {[DD_CONFIG_AFTER_KEEP] = DD_AFTER_KEEP,
+                                                   [DD_CONFIG_AFTER_EXPIRE] = DD_AFTER_EXPIRE,
+                                                   [DD_CONFIG_AFTER_DELETE] = DD_AFTER_DELETE};
+    const struct dd_redis_url *r = &c->migrate.server;
+    bool own = dd_redis_url_is_set(r);
+    *server = dd_build_hot(c, "");
+    server->host = text_or_null(r->host);
+    server->path = text_or_null(r->path);
+    server->user = text_or_null(r->user);
+    server->password = text_or_null(r->password);
+    server->port = r->port;
+    server->db = r->db;
+    return (struct dd_migrate_options){.scene = dd_scenes_find(scenes, dd_slice_str(c->migrate.scene)),
+                                       .legacy = {.server = own ? server : NULL,
+                                                  .key = c->migrate.key,
+                                                  .type = types[c->migrate.type],
+                                                  .unit = units[c->migrate.score_unit]},
+                                       .dual = c->migrate.mode == DD_CONFIG_MIGRATE_DUAL,
+                                       .lazy = c->migrate.lazy,
+                                       .rate_users_s = (unsigned)c->migrate.rate_users_s,
+                                       .margin_ms = c->migrate.margin_s * 1000,
+                                       .after = afters[c->migrate.after],
+                                       .expire_s = c->migrate.expire_days * 86400};
+}
+
 struct dd_dedup_options dd_build_dedup(const struct dd_config *c)
 {
     return (struct dd_dedup_options){.deadline_ms = c->http.deadline_ms,

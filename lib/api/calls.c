@@ -134,6 +134,9 @@ static void add_reason(struct dd_buf *out, const struct dd_filter_call *f, uint8
     case DD_REASON_PENDING:
         dd_buf_add_str(out, "pending");
         return;
+    case DD_REASON_LEGACY:
+        dd_buf_add_str(out, "legacy");
+        return;
     default:
         p.ordinal -= reason - DD_REASON_PERIOD;
         dd_buf_add_str(out, dd_period_format(p, period));

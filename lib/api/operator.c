@@ -77,6 +77,10 @@ static bool read_param(struct dd_api_call *c, unsigned allowed, struct dd_slice 
         return out->scene_name.len ? fail(c, DD_INVALID, "scene", "stands twice") : read_scene(c, value, out);
     if ((allowed & DD_PARAM_PERIOD) && dd_slice_eq(name, dd_slice_str("period")))
         return out->has_period ? fail(c, DD_INVALID, "period", "stands twice") : read_period(c, value, out);
+    if ((allowed & DD_PARAM_LEGACY) && dd_slice_eq(name, dd_slice_str("legacy"))) {
+        out->legacy = dd_slice_eq(value, dd_slice_str("delete"));
+        return out->legacy || fail(c, DD_INVALID, "legacy", "can only be delete");
+    }
     dd_api_answer_fail(&c->origin, 400, "unknown_field", NULL,
                        "there is no such parameter; allowed are: scene%s",
                        allowed & DD_PARAM_PERIOD ? ", period" : "");

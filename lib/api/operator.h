@@ -7,7 +7,7 @@
 
 #include "api/internal.h"
 
-enum { DD_PARAM_SCENE = 1, DD_PARAM_PERIOD = 2 };
+enum { DD_PARAM_SCENE = 1, DD_PARAM_PERIOD = 2, DD_PARAM_LEGACY = 4 };
 
 /* Slices lie in the call's arena. */
 struct dd_operator_params {
@@ -16,6 +16,7 @@ struct dd_operator_params {
     const struct dd_scene *scene; /* NULL: not given, or not configured */
     bool has_period;
     struct dd_period period;
+    bool legacy;
 };
 
 /* A call for the request, or NULL. */

@@ -83,6 +83,20 @@ static void add_periods(struct dd_buf *out, const struct dd_inspect_scene *s, in
     dd_buf_add_u8(out, ']');
 }
 
+static void add_migration(struct dd_buf *out, const struct dd_migrate_mark *m)
+{
+    if (!m->migrated && !m->erased) {
+        dd_buf_add_str(out, "null");
+        return;
+    }
+    dd_buf_add_str(out, "{\"migrated_ms\":");
+    dd_buf_addf(out, m->migrated ? "%lld" : "null", (long long)m->mark_ms);
+    dd_buf_add_str(out, ",\"erased_ms\":");
+    dd_buf_addf(out, m->erased ? "%lld" : "null", (long long)m->erased_ms);
+    dd_buf_addf(out, ",\"entries\":%llu,\"skipped\":%llu}", (unsigned long long)m->entries,
+                (unsigned long long)m->skipped);
+}
+
 static void inspect_done(void *arg)
 {
     struct dd_api_call *c = arg;
@@ -102,7 +116,9 @@ static void inspect_done(void *arg)
         add_periods(out, &x->scenes[i], now_ms);
         dd_buf_add_u8(out, '}');
     }
-    dd_buf_add_str(out, "],\"trace\":null,\"migration\":null}");
+    dd_buf_add_str(out, "],\"trace\":null,\"migration\":");
+    add_migration(out, &x->migration);
+    dd_buf_add_u8(out, '}');
     answer(c, out);
 }
 
@@ -165,11 +181,12 @@ void dd_api_user_erase(struct dd_api_loop *al, const struct dd_api_origin *o)
 {
     struct dd_operator_params p;
     struct dd_api_call *c = dd_operator_take(al, o);
-    if (!c || !dd_operator_params(c, DD_PARAM_SCENE | DD_PARAM_PERIOD, &p)) return;
+    if (!c || !dd_operator_params(c, DD_PARAM_SCENE | DD_PARAM_PERIOD | DD_PARAM_LEGACY, &p)) return;
     c->u.erase = (struct dd_erase_call){.scene = p.scene_name,
                                         .one_period = p.has_period,
                                         .period = p.period,
                                         .user = p.user,
+                                        .legacy = p.legacy,
                                         .arena = &c->arena,
                                         .done = erase_done,
                                         .arg = c};

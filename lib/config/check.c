@@ -97,6 +97,24 @@ static void check_scene(struct dd_scene_config *s, struct dd_report *report)
     check_policy(s, report);
 }
 
+static void check_migrate(struct dd_config *cfg, struct dd_report *report)
+{
+    char why[200];
+    const struct dd_scene_config *scene = dd_config_scene(cfg, dd_slice_str(cfg->migrate.scene));
+    if (dd_redis_url_parse(dd_slice_str(cfg->migrate.source), &cfg->migrate.server, why, sizeof why) != DD_OK)
+        dd_report_add(report, "", "migrate.source", "%s", why);
+    if (cfg->migrate.mode == DD_CONFIG_MIGRATE_OFF) return;
+    if (!*cfg->migrate.source && !*cfg->redis.url)
+        dd_report_add(report, "", "migrate.mode", "%s needs migrate.source or redis.url",
+                      cfg->migrate.mode == DD_CONFIG_MIGRATE_DUAL ? "dual" : "done");
+    if (!scene)
+        dd_report_add(report, "", "migrate.scene", "there is no scene \"%s\"", cfg->migrate.scene);
+    else if (scene->filter == DD_FILTER_COUNTING)
+        dd_report_add(
+            report, "", "migrate.scene",
+            "a scene with filter counting cannot be migrated to: a repeated migration counts twice");
+}
+
 void dd_load_check(struct dd_config *cfg, struct dd_report *report)
 {
     report->source = "";
@@ -105,4 +123,5 @@ void dd_load_check(struct dd_config *cfg, struct dd_report *report)
     check_redis(cfg, report);
     for (size_t i = 0; i < cfg->scene_count; i++)
         check_scene(&cfg->scenes[i], report);
+    check_migrate(cfg, report);
 }

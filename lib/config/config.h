@@ -35,6 +35,10 @@ enum dd_config_compression {
     DD_CONFIG_COMPRESSION_ZSTD
 };
 enum dd_config_ingest { DD_CONFIG_INGEST_AUTO, DD_CONFIG_INGEST_DIRECT, DD_CONFIG_INGEST_STAGED };
+enum dd_config_migrate { DD_CONFIG_MIGRATE_OFF, DD_CONFIG_MIGRATE_DUAL, DD_CONFIG_MIGRATE_DONE };
+enum dd_config_legacy_type { DD_CONFIG_LEGACY_ZSET, DD_CONFIG_LEGACY_LIST, DD_CONFIG_LEGACY_SET };
+enum dd_config_score_unit { DD_CONFIG_SCORE_AUTO, DD_CONFIG_SCORE_S, DD_CONFIG_SCORE_MS };
+enum dd_config_after { DD_CONFIG_AFTER_KEEP, DD_CONFIG_AFTER_EXPIRE, DD_CONFIG_AFTER_DELETE };
 enum dd_config_history { DD_CONFIG_HISTORY_OFF, DD_CONFIG_HISTORY_TRACED, DD_CONFIG_HISTORY_ALL };
 
 /* A scene and its policy. `policy` is made from the other fields (its fpr is the scene's fpr / window) and
@@ -112,6 +116,16 @@ struct dd_config {
     struct {
         enum dd_config_history mode;
     } history;
+    struct {
+        enum dd_config_migrate mode;
+        char *source, *key, *scene;
+        enum dd_config_legacy_type type;
+        enum dd_config_score_unit score_unit;
+        enum dd_config_after after;
+        int64_t expire_days, margin_s, rate_users_s;
+        bool lazy;
+        struct dd_redis_url server; /* from source; not set: the hot tier's Redis */
+    } migrate;
     struct dd_scene_config *scenes; /* "default" first, then in order of appearance */
     size_t scene_count;
 };

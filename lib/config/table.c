@@ -78,6 +78,16 @@ static const struct dd_choice histories[] = {{"off", DD_CONFIG_HISTORY_OFF},
                                              {"traced", DD_CONFIG_HISTORY_TRACED},
                                              {"all", DD_CONFIG_HISTORY_ALL},
                                              {0}};
+static const struct dd_choice migrations[] = {
+    {"off", DD_CONFIG_MIGRATE_OFF}, {"dual", DD_CONFIG_MIGRATE_DUAL}, {"done", DD_CONFIG_MIGRATE_DONE}, {0}};
+static const struct dd_choice legacy_types[] = {
+    {"zset", DD_CONFIG_LEGACY_ZSET}, {"list", DD_CONFIG_LEGACY_LIST}, {"set", DD_CONFIG_LEGACY_SET}, {0}};
+static const struct dd_choice score_units[] = {
+    {"auto", DD_CONFIG_SCORE_AUTO}, {"s", DD_CONFIG_SCORE_S}, {"ms", DD_CONFIG_SCORE_MS}, {0}};
+static const struct dd_choice afters[] = {{"keep", DD_CONFIG_AFTER_KEEP},
+                                          {"expire", DD_CONFIG_AFTER_EXPIRE},
+                                          {"delete", DD_CONFIG_AFTER_DELETE},
+                                          {0}};
 static const struct dd_choice periods[] = {{"day", DD_PERIOD_DAY},         {"week", DD_PERIOD_WEEK},
                                            {"month", DD_PERIOD_MONTH},     {"quarter", DD_PERIOD_QUARTER},
                                            {"forever", DD_PERIOD_FOREVER}, {0}};
@@ -107,6 +117,14 @@ static bool check_redis(const char *text, char *why, size_t why_size)
     bool ok = dd_redis_url_parse(dd_slice_str(text), &url, why, why_size) == DD_OK;
     explicit_bzero(&url, sizeof url);
     return ok;
+}
+
+static bool check_pattern(const char *text, char *why, size_t why_size)
+{
+    const char *at = strstr(text, "{user}");
+    if (at && !strstr(at + 1, "{user}")) return true;
+    snprintf(why, why_size, "it must hold {user} once");
+    return false;
 }
 
 static bool check_not_empty(const char *text, char *why, size_t why_size)
@@ -223,6 +241,33 @@ static const struct dd_option options[] = {
 
     CHOICE(history.mode, enum dd_config_history, histories, "off", 0,
            "Whose raw ids are kept beside the filters: nobody's, traced users', everybody's."),
+
+    CHOICE(
+        migrate.mode, enum dd_config_migrate, migrations, "off", 0,
+        "Moving from an exact store in Redis. dual: the old keys are read beside the filters, and users are "
+        "migrated; done: they are not read any more."),
+    TEXT(migrate.source, "", check_redis, REDIS_SHAPE, DD_OPTION_SECRET,
+         "The Redis that holds the old keys. Empty: the one of redis.url."),
+    TEXT(migrate.key, "played_videos:{user}", check_pattern, "a key with {user} in it", 0,
+         "Name of a user's old key."),
+    CHOICE(migrate.type, enum dd_config_legacy_type, legacy_types, "zset", 0,
+           "Type of the old keys. zset: member is the item, score the time it was seen; list, set: no times, "
+           "everything counts for the period of the migration."),
+    CHOICE(migrate.score_unit, enum dd_config_score_unit, score_units, "auto", 0,
+           "Of the scores of a zset: seconds or milliseconds since 1970. auto: seconds below 1e11."),
+    TEXT(migrate.scene, "default", check_not_empty, "name of a scene", 0,
+         "The scene that the old keys belong to."),
+    BOOL(migrate.lazy, "true", 0, "Migrate each user who is seen in traffic, in the background."),
+    INT(migrate.rate_users_s, "0", 0, 1000000000, "users/s", 0,
+        "Most users migrated a second; 0: no limit. POST /admin/migration changes it."),
+    INT(migrate.margin_s, "300", 0, 31536000, "s", 0,
+        "How much older than a user's migration an entry of the old key may be and still be read in dual "
+        "mode: "
+        "more than clocks differ, and than writers are late."),
+    CHOICE(migrate.after, enum dd_config_after, afters, "keep", 0,
+           "What becomes of what was migrated: keep, expire the old key, delete the entries that were read."),
+    INT(migrate.expire_days, "30", 1, 36500, "days", 0,
+        "With migrate.after expire: the life of an old key from the user's last migration."),
 };
 
 static const struct dd_option scene_options[] = {

@@ -1,4 +1,5 @@
 #include "dedup/internal.h"
+#include "dedup/migrate_impl.h"
 
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@ static void register_counters(struct dd_dedup *d, struct dd_stats *stats)
     COUNTER(seen_delivered, "dropped_total{by=\"delivered\"}", "Candidates dropped, by what knew them.");
     COUNTER(seen_pending, "dropped_total{by=\"pending\"}", "Candidates dropped, by what knew them.");
     COUNTER(seen_history, "dropped_total{by=\"history\"}", "Candidates dropped, by what knew them.");
+    COUNTER(seen_legacy, "dropped_total{by=\"legacy\"}", "Candidates dropped, by what knew them.");
     COUNTER(partial, "partial_total", "Answers made without part of the data.");
     COUNTER(cache_hit, "cache_total{result=\"hit\"}", "Cached filter sets looked up, by result.");
     COUNTER(cache_stale, "cache_total{result=\"stale\"}", "Cached filter sets looked up, by result.");
@@ -114,7 +116,10 @@ enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop, struc
     dl->d = d;
     dl->loop = loop;
     enum dd_err err = dd_hot_loop_create(d->hot, loop, &dl->hot);
+    if (err == DD_OK && d->migrate && d->migrate->o.dual)
+        err = dd_legacy_loop_create(d->migrate->legacy, dl->hot, loop, &dl->legacy);
     if (err != DD_OK) {
+        dd_hot_loop_destroy(dl->hot);
         free(dl);
         return err;
     }
@@ -127,6 +132,7 @@ void dd_dedup_loop_destroy(struct dd_dedup_loop *dl)
 {
     if (!dl) return;
     leave_loop(dl);
+    dd_legacy_loop_destroy(dl->legacy);
     dd_hot_loop_destroy(dl->hot);
     free(dl);
 }
@@ -134,6 +140,11 @@ void dd_dedup_loop_destroy(struct dd_dedup_loop *dl)
 unsigned dd_dedup_loop_inflight(const struct dd_dedup_loop *dl)
 {
     return dl->inflight;
+}
+
+struct dd_migrate *dd_dedup_migrate(struct dd_dedup *d)
+{
+    return d->migrate;
 }
 
 const struct dd_scenes *dd_dedup_scenes(const struct dd_dedup *d)

@@ -133,6 +133,7 @@ enum {
     DD_REASON_REPEAT,    /* stands earlier in the same request */
     DD_REASON_DELIVERED, /* handed out recently (or a concurrent claim won) */
     DD_REASON_PENDING,   /* exposed, staged */
+    DD_REASON_LEGACY,    /* the old key of a user who is being migrated has it */
     DD_REASON_PERIOD,    /* exposed in period now - (reason - DD_REASON_PERIOD) */
 };
 
@@ -148,7 +149,8 @@ struct dd_filter_call {
      * scenes that count, 1..DD_MAX_SEEN. Deliveries drop as ever. */
     unsigned max_seen;
     enum dd_claim claim;
-    bool explain; /* reason[] says the first of delivered, pending, newest period .. oldest; else any true one
+    bool explain; /* reason[] says the first of delivered, pending, legacy, newest period .. oldest; else any
+                   * true one
                    */
     struct dd_arena *arena;
     void (*done)(void *arg);

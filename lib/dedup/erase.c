@@ -13,6 +13,7 @@
  *
  * Redis away: nothing is done at all (step 1 fails), or what is done is repeated by the next try. */
 #include "dedup/admin_impl.h"
+#include "dedup/migrate_impl.h"
 #include "dedup/user.h"
 
 struct erase {
@@ -86,12 +87,23 @@ static enum dd_err clean_store(struct erase *s)
     return err;
 }
 
+/* Before the sets: a migration of the user either sees this mark or is stripped (migrate_users.c). */
+static enum dd_err clean_migration(struct erase *s)
+{
+    struct dd_migrate *m = s->a->d->migrate;
+    enum dd_err err = DD_OK;
+    for (unsigned i = 0; m && !s->c->one_period && i < s->n && err == DD_OK; i++)
+        err = dd_migrate_erase(m, s->scenes[i].name, s->user, s->c->legacy, &s->c->keys);
+    return err;
+}
+
 static void run_first(void *arg)
 {
     struct erase *s = arg;
     struct dd_erase_call *c = s->c;
     c->err = dd_user_scenes(s->a, c->scene, c->one_period ? &c->period : NULL, c->arena, &s->scenes, &s->n);
     if (c->err == DD_OK) c->err = clean_hot(s);
+    if (c->err == DD_OK) c->err = clean_migration(s);
     if (c->err == DD_OK) c->err = clean_store(s);
     c->scenes = s->n;
 }

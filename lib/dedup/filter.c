@@ -12,38 +12,15 @@
  * way round: store, change table, removal.
  *   - A cache fill carries the number that the store loaded before it read (dd_store_read.number).
  *
+ *   - While users are being migrated (migrate.h) their old keys are asked beside the hot tier. An entry that
+ * the migrator has just removed there is in a set whose cell was raised before. So the cells count that are
+ * looked up after the old key's reply: when it comes last, every set is judged once more (judge_again).
+ *
  * The deadline answers with what is known while the store is being read, marked partial; where nothing may be
  * promised yet (a claim, an exposure under way) it answers DD_TIMEOUT. */
-#include "dedup/index.h"
-#include "dedup/internal.h"
+#include "dedup/filter_impl.h"
 
-enum stage { STAGE_FETCH, STAGE_READ, STAGE_CLAIM, STAGE_RECORD };
-
-struct dd_filter_state {
-    struct dd_filter_call *c;
-    struct dd_dedup_loop *dl;
-    struct dd_timer deadline;
-    enum stage stage;
-    bool answered;
-    unsigned io; /* calls that have not come back */
-    struct dd_slice scene, user;
-    struct dd_index index;
-    struct dd_period period[DD_WINDOW_MAX]; /* newest first */
-    unsigned periods;
-    uint8_t missing[DD_WINDOW_MAX]; /* numbers of the periods to read from the store */
-    unsigned limit;
-    uint32_t *chosen;
-    unsigned scan;        /* the next candidate to look at */
-    uint32_t *round_item; /* candidates of the claim under way */
-    uint8_t *scratch;
-    struct dd_hot_fetch fetch;
-    struct dd_store_read read;
-    struct dd_hot_claim claim;
-    struct dd_exposed_call record;
-    struct dd_exposed_event record_event;
-};
-
-static void settle(struct dd_filter_state *s)
+void dd_filter_settle(struct dd_filter_state *s)
 {
     if (!s->answered || s->io) return;
     s->dl->inflight--;
@@ -53,10 +30,11 @@ static void settle(struct dd_filter_state *s)
 static void count_answer(const struct dd_filter_state *s)
 {
     const struct dd_filter_call *c = s->c;
-    unsigned delivered = 0, pending = 0, history = 0;
+    unsigned delivered = 0, pending = 0, history = 0, legacy = 0;
     for (unsigned i = 0; i < c->n; i++) {
         delivered += c->reason[i] == DD_REASON_DELIVERED;
         pending += c->reason[i] == DD_REASON_PENDING;
+        legacy += c->reason[i] == DD_REASON_LEGACY;
         history += c->reason[i] >= DD_REASON_PERIOD;
     }
     struct dd_dedup *d = s->dl->d;
@@ -64,10 +42,11 @@ static void count_answer(const struct dd_filter_state *s)
     dd_count(d->count.seen_delivered, delivered);
     dd_count(d->count.seen_pending, pending);
     dd_count(d->count.seen_history, history);
+    dd_count(d->count.seen_legacy, legacy);
     if (c->partial) dd_count(d->count.partial, 1);
 }
 
-static void answer(struct dd_filter_state *s, enum dd_err err)
+void dd_filter_answer(struct dd_filter_state *s, enum dd_err err)
 {
     struct dd_filter_call *c = s->c;
     if (s->answered) return;
@@ -87,8 +66,6 @@ static void answer(struct dd_filter_state *s, enum dd_err err)
 
 /* ---- choosing and claiming ---- */
 
-static void choose(struct dd_filter_state *s);
-
 static void unclaim_chosen(struct dd_filter_state *s)
 {
     struct dd_filter_call *c = s->c;
@@ -106,14 +83,14 @@ static void on_record_done(void *arg)
     enum dd_err err = s->record.err;
     if (err == DD_OK && s->record_event.result != DD_OK) err = s->record_event.result;
     if (err != DD_OK) unclaim_chosen(s);
-    answer(s, err);
+    dd_filter_answer(s, err);
 }
 
 static void on_record_finished(void *arg)
 {
     struct dd_filter_state *s = arg;
     s->io--;
-    settle(s);
+    dd_filter_settle(s);
 }
 
 /* claim "exposed": writes what was chosen. The items were copied by keep_items. */
@@ -122,7 +99,7 @@ static void record(struct dd_filter_state *s)
     struct dd_filter_call *c = s->c;
     struct dd_item *items = dd_arena_alloc(c->arena, c->chosen_n * sizeof *items);
     if (!items) {
-        answer(s, DD_NO_MEMORY);
+        dd_filter_answer(s, DD_NO_MEMORY);
         return;
     }
     for (unsigned i = 0; i < c->chosen_n; i++)
@@ -145,7 +122,7 @@ static void conclude(struct dd_filter_state *s)
     if (s->c->claim == DD_CLAIM_EXPOSED && s->c->chosen_n)
         record(s);
     else
-        answer(s, DD_OK);
+        dd_filter_answer(s, DD_OK);
 }
 
 /* The result of one round of claims: winners are chosen, losers dropped. */
@@ -171,12 +148,12 @@ static void on_claim(void *arg)
     if (s->answered)
         unclaim_chosen(s); /* the deadline said that nothing was claimed */
     else if (s->claim.err == DD_OK)
-        choose(s);
+        dd_filter_choose(s);
     else if (s->claim.err == DD_LIMIT && s->c->chosen_n)
         conclude(s);
     else
-        answer(s, s->claim.err);
-    settle(s);
+        dd_filter_answer(s, s->claim.err);
+    dd_filter_settle(s);
 }
 
 /* Collects the survivors of one round of claims. The ids are copied: the claim may outlive the request's
@@ -219,7 +196,7 @@ static void claim_rounds(struct dd_filter_state *s)
     struct dd_filter_call *c = s->c;
     struct dd_slice *ids = dd_arena_alloc(c->arena, (s->limit + 1) * sizeof *ids);
     if (!ids) {
-        answer(s, DD_NO_MEMORY);
+        dd_filter_answer(s, DD_NO_MEMORY);
         return;
     }
     while (c->chosen_n < s->limit) {
@@ -229,7 +206,7 @@ static void claim_rounds(struct dd_filter_state *s)
         if (err == DD_PENDING) return;
         if (err == DD_LIMIT && c->chosen_n) break;
         if (err != DD_OK) {
-            answer(s, err);
+            dd_filter_answer(s, err);
             return;
         }
         take_round(s);
@@ -237,7 +214,7 @@ static void claim_rounds(struct dd_filter_state *s)
     conclude(s);
 }
 
-static void choose(struct dd_filter_state *s)
+void dd_filter_choose(struct dd_filter_state *s)
 {
     struct dd_filter_call *c = s->c;
     if (c->claim != DD_CLAIM_NONE) {
@@ -246,144 +223,18 @@ static void choose(struct dd_filter_state *s)
     }
     for (; s->scan < c->n && c->chosen_n < s->limit; s->scan++)
         if (s->index.reason[s->scan] == DD_REASON_UNSEEN) s->chosen[c->chosen_n++] = s->scan;
-    answer(s, DD_OK);
+    dd_filter_answer(s, DD_OK);
 }
 
-/* ---- history ---- */
-
-static void mark_set(struct dd_filter_state *s, unsigned period, const struct dd_filter_view *view)
-{
-    uint8_t reason = (uint8_t)(DD_REASON_PERIOD + period);
-    if (view->damaged) s->c->partial = true;
-    dd_index_mark_set(&s->index, view, reason, s->c->explain, s->scratch);
-}
-
-/* What a commit has outdated meanwhile is not put: it would serve nobody, and after an erase it would be what
- * is left of the user. */
-static void fill_cache(struct dd_filter_state *s, unsigned period, struct dd_slice blob, uint64_t number)
-{
-    if (number < dd_change_cell(s->dl->d->change, s->period[period], s->index.seed)) return;
-    dd_hot_cache_put(s->dl->hot, s->scene, s->user, s->period[period],
-                     dd_change_incarnation(s->dl->d->change), number, dd_clock_wall(s->dl->d->clock).ms,
-                     s->c->scene->cache_ttl_ms, blob);
-}
-
-static void take_set(struct dd_filter_state *s, unsigned period, const struct dd_store_set *set)
-{
-    struct dd_dedup *d = s->dl->d;
-    struct dd_filter_view view;
-    enum dd_err err = set->err == DD_OK ? dd_filter_view_open(&view, set->blob) : set->err;
-    if (err == DD_OK) {
-        if (!s->answered) mark_set(s, period, &view);
-        fill_cache(s, period, set->blob, s->read.number);
-        return;
-    }
-    s->c->partial = true;
-    if (err != DD_CORRUPT) return;
-    dd_count(d->count.blob_corrupt, 1);
-    dd_store_quarantine(d->store, s->scene, s->user, s->period[period]);
-}
-
-static void take_read(struct dd_filter_state *s)
-{
-    if (s->read.err != DD_OK) s->c->partial = true;
-    for (unsigned i = 0; s->read.err == DD_OK && i < s->read.n; i++)
-        take_set(s, s->missing[i], &s->read.set[i]);
-    dd_store_read_release(&s->read);
-}
-
-static void on_read(void *arg)
-{
-    struct dd_filter_state *s = arg;
-    s->io--;
-    take_read(s);
-    if (!s->answered) choose(s);
-    settle(s);
-}
-
-static void read_missing(struct dd_filter_state *s, unsigned n)
-{
-    s->stage = STAGE_READ;
-    s->read.scene = s->scene;
-    s->read.user = s->user;
-    s->read.n = n;
-    for (unsigned i = 0; i < n; i++)
-        s->read.periods[i] = s->period[s->missing[i]];
-    s->read.loop = s->dl->loop;
-    s->read.done = on_read;
-    s->read.arg = s;
-    enum dd_err err = dd_store_read(s->dl->d->store, &s->read);
-    if (err == DD_PENDING) {
-        s->io++;
-        return;
-    }
-    if (err != DD_OK) {
-        answer(s, err);
-        return;
-    }
-    take_read(s);
-    choose(s);
-}
-
-/* A cached set is used if its number proves it fresh: see store/change.h. */
-static bool use_cached(struct dd_filter_state *s, unsigned period, const struct dd_hot_cached *cached)
-{
-    struct dd_dedup *d = s->dl->d;
-    struct dd_filter_view view;
-    if (!cached->present) {
-        dd_count(d->count.cache_miss, 1);
-        return false;
-    }
-    uint64_t cell = dd_change_cell(d->change, s->period[period], s->index.seed);
-    if (cached->incarnation != dd_change_incarnation(d->change) || cached->number < cell) {
-        dd_count(d->count.cache_stale, 1);
-        return false;
-    }
-    if (dd_filter_view_open(&view, cached->blob) != DD_OK) {
-        dd_count(d->count.cache_corrupt, 1);
-        return false;
-    }
-    dd_count(d->count.cache_hit, 1);
-    mark_set(s, period, &view);
-    int64_t age_ms = dd_clock_wall(d->clock).ms - cached->filled_ms;
-    if (age_ms > s->c->scene->cache_ttl_ms / 2 || age_ms < 0)
-        fill_cache(s, period, cached->blob, cached->number);
-    return true;
-}
-
-static void mark_hot(struct dd_filter_state *s)
-{
-    struct dd_hot_fetch *f = &s->fetch;
-    if (!f->complete || !f->recent_intact) s->c->partial = true;
-    for (unsigned i = 0; i < f->recent_n; i++)
-        dd_index_mark_id(&s->index, f->recent[i].id, DD_REASON_DELIVERED);
-    for (unsigned p = 0; p < f->pending_n; p++)
-        for (unsigned i = 0; i < f->pending[p].n; i++)
-            dd_index_mark_fp(&s->index, f->pending[p].fps[i], DD_REASON_PENDING);
-}
-
-static void take_fetch(struct dd_filter_state *s)
-{
-    unsigned missing = 0;
-    mark_hot(s);
-    for (unsigned p = 0; p < s->periods; p++)
-        if (p >= s->fetch.cached_n || !use_cached(s, p, &s->fetch.cached[p]))
-            s->missing[missing++] = (uint8_t)p;
-    if (missing)
-        read_missing(s, missing);
-    else
-        choose(s);
-}
+/* ---- start ---- */
 
 static void on_fetch(void *arg)
 {
     struct dd_filter_state *s = arg;
     s->io--;
-    if (!s->answered) take_fetch(s);
-    settle(s);
+    if (!s->answered) dd_filter_take_fetch(s);
+    dd_filter_settle(s);
 }
-
-/* ---- start ---- */
 
 static void on_deadline(void *arg)
 {
@@ -391,11 +242,11 @@ static void on_deadline(void *arg)
     dd_count(s->dl->d->count.deadline, 1);
     if (s->stage == STAGE_READ && s->c->claim == DD_CLAIM_NONE) {
         s->c->partial = true;
-        choose(s);
+        dd_filter_choose(s);
     } else {
-        answer(s, DD_TIMEOUT);
+        dd_filter_answer(s, DD_TIMEOUT);
     }
-    settle(s);
+    dd_filter_settle(s);
 }
 
 static enum dd_err prepare(struct dd_filter_state *s)
@@ -435,14 +286,15 @@ static void fetch(struct dd_filter_state *s)
     f->done = on_fetch;
     f->arg = s;
     s->stage = STAGE_FETCH;
+    dd_filter_ask_old_key(s);
     enum dd_err err = dd_hot_fetch(s->dl->hot, f);
     if (err == DD_PENDING) {
         s->io++;
     } else if (err == DD_OK) {
-        take_fetch(s);
+        dd_filter_take_fetch(s);
         dd_hot_fetch_release(f);
     } else {
-        answer(s, err);
+        dd_filter_answer(s, err);
     }
 }
 
@@ -453,7 +305,8 @@ static void init(struct dd_filter_state *s, struct dd_dedup_loop *dl, struct dd_
     s->c = c;
     s->dl = dl;
     s->stage = STAGE_FETCH;
-    s->answered = false;
+    s->answered = s->dual_pending = s->ready = false;
+    s->dual = NULL;
     s->io = s->scan = 0;
     s->chosen = s->round_item = NULL;
     s->claim.won = NULL;
@@ -482,6 +335,6 @@ void dd_dedup_filter(struct dd_dedup_loop *dl, struct dd_filter_call *c)
     if (err == DD_OK)
         fetch(s);
     else
-        answer(s, err);
-    settle(s);
+        dd_filter_answer(s, err);
+    dd_filter_settle(s);
 }

@@ -15,12 +15,13 @@ struct dd_dedup {
     struct dd_wheel *wheel; /* NULL: nothing is staged */
     struct dd_clock *clock;
     struct dd_tally *tally;
+    struct dd_migrate *migrate; /* NULL: nothing is migrated */
     const struct dd_secret *secret;
     const struct dd_change *change;
     pthread_mutex_t loops_lock;
     struct dd_dedup_loop *loops; /* all that live */
     struct {
-        struct dd_counter *candidates, *seen_delivered, *seen_pending, *seen_history, *partial;
+        struct dd_counter *candidates, *seen_delivered, *seen_pending, *seen_history, *seen_legacy, *partial;
         struct dd_counter *cache_hit, *cache_stale, *cache_miss, *cache_corrupt, *blob_corrupt;
         struct dd_counter *exposed_items, *expired_items, *limited_items, *claimed, *claim_lost, *deadline;
     } count;
@@ -30,6 +31,7 @@ struct dd_dedup_loop {
     struct dd_dedup *d;
     struct dd_loop *loop;
     struct dd_hot_loop *hot;
+    struct dd_legacy_loop *legacy; /* NULL: no old keys are read */
     unsigned inflight;
     struct dd_dedup_loop *next; /* under loops_lock */
 };

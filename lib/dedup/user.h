@@ -4,6 +4,7 @@
 #define DD_DEDUP_USER_H
 
 #include "dedup/admin.h"
+#include "dedup/migrate.h"
 #include "filter/filter.h"
 
 /* ---- looking ---- */
@@ -41,6 +42,7 @@ struct dd_inspect_call {
     bool partial;    /* Redis did not answer: deliveries are those in memory, pending is not known */
     const struct dd_inspect_scene *scenes; /* those in which anything is known */
     unsigned scene_n;
+    struct dd_migrate_mark migration; /* of the scene that is migrated to, if there is one */
 };
 
 void dd_user_inspect(struct dd_dedup_loop *dl, struct dd_inspect_call *c);
@@ -81,6 +83,7 @@ struct dd_erase_call {
                               hold may belong to it */
     struct dd_period period;
     struct dd_slice user;
+    bool legacy; /* while users are migrated: his old key is deleted too; else it counts only from now on */
     struct dd_arena *arena;
     void (*done)(void *arg);
     void *arg;

@@ -1,6 +1,6 @@
 /* What is known of a user, as /filter would see it: the same round trip to the hot tier, the same reads of
  * the store, the same judgement of cached sets. Scenes are gone through one after the other. */
-#include "dedup/internal.h"
+#include "dedup/migrate_impl.h"
 #include "dedup/user.h"
 
 struct inspect {
@@ -16,6 +16,8 @@ struct inspect {
     struct dd_inspect_scene *found; /* of all scenes */
     struct dd_hot_fetch fetch;
     struct dd_store_read read;
+    struct dd_mark_key key;
+    struct dd_record_read record;
 };
 
 static void finish(struct inspect *s, enum dd_err err)
@@ -174,6 +176,36 @@ static void go_on(struct inspect *s)
     if (err != DD_PENDING) finish(s, err);
 }
 
+/* ---- the mark of a migration ---- */
+
+static void take_mark(struct inspect *s)
+{
+    s->c->migration = dd_mark_decode(s->record.err == DD_OK ? dd_buf_slice(&s->record.value)
+                                                            : dd_slice_of(NULL, 0));
+    dd_buf_free(&s->record.value);
+}
+
+static void on_mark(void *arg)
+{
+    struct inspect *s = arg;
+    take_mark(s);
+    go_on(s);
+}
+
+/* DD_OK: it is there, or there is none. */
+static enum dd_err read_mark(struct inspect *s)
+{
+    const struct dd_migrate *m = s->dl->d->migrate;
+    s->c->migration = (struct dd_migrate_mark){0};
+    if (!m) return DD_OK;
+    dd_mark_key_make(&s->key, dd_scene_slice(m->o.scene), s->c->user);
+    s->record = (struct dd_record_read){
+        .key = dd_slice_of(s->key.bytes, s->key.len), .loop = s->dl->loop, .done = on_mark, .arg = s};
+    enum dd_err err = dd_store_record_read(s->dl->d->store, &s->record);
+    if (err == DD_OK) take_mark(s);
+    return err;
+}
+
 void dd_user_inspect(struct dd_dedup_loop *dl, struct dd_inspect_call *c)
 {
     struct inspect *s = dd_arena_calloc(c->arena, 1, sizeof *s);
@@ -196,5 +228,7 @@ void dd_user_inspect(struct dd_dedup_loop *dl, struct dd_inspect_call *c)
     s->fetch.done = on_fetch;
     s->fetch.arg = s;
     dl->inflight++;
-    go_on(s);
+    enum dd_err err = read_mark(s);
+    if (err == DD_OK) go_on(s);
+    if (err != DD_OK && err != DD_PENDING) finish(s, err);
 }

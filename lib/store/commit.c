@@ -145,7 +145,8 @@ static void apply_batch(struct dd_commit *c, struct dd_store_batch *b)
     dd_count(c->store->requests, 1);
     dd_count(c->store->operations, b->n);
     if (b->call) {
-        b->err = b->call(c, b);
+        write_out(c, false); /* it reads, and has to see everything before it */
+        if (c->err == DD_OK) b->err = b->call(c, b);
         return;
     }
     b->err = DD_OK;
