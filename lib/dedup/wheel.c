@@ -259,7 +259,7 @@ static enum dd_err tick(struct dd_wheel *w)
     return err;
 }
 
-bool dd_wheel_wait(struct dd_wheel *w, int64_t ms, bool also_requests)
+static bool wait_for(struct dd_wheel *w, int64_t ms, bool also_requests)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -282,16 +282,15 @@ static bool has_requests(struct dd_wheel *w)
     return any;
 }
 
-/* Until the next tick, with signs of life in between. false: stop. */
-static bool rest(struct dd_wheel *w, int64_t ms)
+bool dd_wheel_rest(struct dd_wheel *w, int64_t ms, bool also_requests)
 {
     int64_t piece = w->options.boot ? w->options.boot->alive_ms / 3 : ms;
     for (; ms > piece; ms -= piece) {
-        if (!dd_wheel_wait(w, piece, true)) return false;
-        if (has_requests(w)) return true;
+        if (!wait_for(w, piece, also_requests)) return false;
+        if (also_requests && has_requests(w)) return true;
         dd_wheel_beat(w);
     }
-    return dd_wheel_wait(w, ms, true);
+    return wait_for(w, ms, also_requests);
 }
 
 static void *run(void *arg)
@@ -305,7 +304,7 @@ static void *run(void *arg)
         wait_ms = w->options.tick_ms << (failures ? failures - 1 : 0);
         if (wait_ms > BACKOFF_MAX_MS)
             wait_ms = w->options.tick_ms > BACKOFF_MAX_MS ? w->options.tick_ms : BACKOFF_MAX_MS;
-    } while (rest(w, wait_ms));
+    } while (dd_wheel_rest(w, wait_ms, true));
     bool paused;
     struct dd_wheel_flush none = {0};
     answer_requests(take_requests(w, &paused), &none, DD_SHUTDOWN); /* no more come after stop */

@@ -185,7 +185,7 @@ static bool pace(struct dd_wheel *w, unsigned users, int64_t took_us)
     bool stop = w->stop;
     pthread_mutex_unlock(&w->lock);
     int64_t due_ms = rate ? (int64_t)users * 1000 / rate - took_us / 1000 : 0;
-    return due_ms > 0 ? dd_wheel_wait(w, due_ms, false) : !stop;
+    return due_ms > 0 ? dd_wheel_rest(w, due_ms, false) : !stop;
 }
 
 static enum dd_err next_page(struct dd_wheel *w, struct dd_hot_walk *walk, struct page *p, const char **step)
@@ -230,7 +230,6 @@ enum dd_err dd_wheel_empty_slot(struct dd_wheel *w, struct dd_hot_slot slot, uin
         dd_count(w->count.items, p.items);
         dd_count(w->count.pages, 1);
         dd_histogram_record(w->count.page_us, now_us(w) - begin);
-        dd_wheel_beat(w);
         if (!pace(w, p.n, now_us(w) - begin)) err = DD_SHUTDOWN;
     }
     dd_arena_free(&arena);

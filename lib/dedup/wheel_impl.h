@@ -55,10 +55,11 @@ enum dd_err dd_wheel_empty_slot(struct dd_wheel *w, struct dd_hot_slot slot, uin
 void dd_wheel_log_staging(struct dd_wheel *w);
 /* At the start. DD_INVALID (logged): staging is wanted by name and this Redis evicts keys without a TTL. */
 enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w) DD_MUST_USE;
-/* A sign of life for the register, if one is due; between two pages too, since a flush may take an hour. */
+/* A sign of life for the register, if one is due; in every page too, since a flush may take an hour. */
 void dd_wheel_beat(struct dd_wheel *w);
 
-/* Waits until the wheel is asked to stop, or ms have passed; true: go on. */
-bool dd_wheel_wait(struct dd_wheel *w, int64_t ms, bool also_requests);
+/* Waits until the wheel is asked to stop, or to flush, or ms have passed, with signs of life in between.
+ * false: stop. */
+bool dd_wheel_rest(struct dd_wheel *w, int64_t ms, bool also_requests);
 
 #endif
