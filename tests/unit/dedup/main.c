@@ -2,6 +2,7 @@
 
 Suite *suite_calls(void);
 Suite *suite_counting(void);
+Suite *suite_durable(void);
 Suite *suite_erase(void);
 Suite *suite_forget(void);
 Suite *suite_model(void);
@@ -10,7 +11,7 @@ Suite *suite_pieces(void);
 
 int main(void)
 {
-    Suite *suites[] = {suite_pieces(), suite_calls(),  suite_counting(), suite_orders(),
-                       suite_erase(),  suite_forget(), suite_model()};
+    Suite *suites[] = {suite_pieces(),  suite_calls(), suite_counting(), suite_orders(),
+                       suite_durable(), suite_erase(), suite_forget(),   suite_model()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
