@@ -10,8 +10,6 @@
 #include "base/log.h"
 #include "config/args.h"
 
-extern char **environ;
-
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_FORCED = 130 };
 
 static void print(FILE *to, const struct dd_buf *text)

@@ -179,7 +179,7 @@ static enum dd_err empty_sealed(struct dd_wheel *w, struct dd_wheel_flush *total
     struct dd_hot_slot *slots = NULL;
     unsigned n = 0;
     enum dd_err err = list_slots(w, &slots, &n), worst = err;
-    for (unsigned i = 0; i < n && (err == DD_OK || err == DD_BUSY); i++) {
+    for (unsigned i = 0; slots && i < n && (err == DD_OK || err == DD_BUSY); i++) {
         if (!is_sealed(w, slots[i])) continue;
         err = empty_one(w, slots[i], total);
         if (err != DD_OK) worst = err;
