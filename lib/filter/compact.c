@@ -54,6 +54,7 @@ static void plan(struct dd_filter_layer *l, const struct dd_filter_want *want)
     l->k = l->low = (uint8_t)bits;
     l->units = 0;
     l->capacity = bits < 32 ? (uint32_t)fmax(1, floor(exp2(bits) * want->rate)) : DD_FILTER_ITEMS_MAX;
+    if (want->exact) l->capacity = want->capacity;
 }
 
 static uint32_t list_limit(const struct dd_filter_layer *l)

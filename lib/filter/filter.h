@@ -138,10 +138,11 @@ struct dd_filter_merge_report {
  * operand out.
  *
  * rotate keeps the newest max_layers blocks (the list is the newest one): at least (max_layers - 1) *
- * capacity of the newest items, in the order of the operands. A repeat does not renew an item; one that an
- * older block takes for its own (at rate fpr) leaves with that block. saturate: after the last layer is full
- * bloom, counting and compact take further items at a rising false-positive rate; cuckoo does not remember
- * what finds no place.
+ * capacity of the newest items, in the order of the operands (inside one operand there is none). A repeat
+ * does not renew an item; one that an older block takes for its own (at rate fpr) leaves with that block.
+ * saturate: after the last layer is full bloom, counting and compact take further items at a rising
+ * false-positive rate; cuckoo does not remember what finds no place; it is the oldest operands that keep
+ * theirs.
  *
  * report may be NULL. DD_NO_MEMORY only; out is then as before. */
 enum dd_err dd_filter_merge(struct dd_slice base, const struct dd_slice *operands, size_t n,
@@ -151,6 +152,10 @@ enum dd_err dd_filter_merge(struct dd_slice base, const struct dd_slice *operand
  * had some). Appended to out; report and errors as above. */
 enum dd_err dd_filter_partial_merge(const struct dd_slice *operands, size_t n, struct dd_buf *out,
                                     struct dd_filter_merge_report *report) DD_MUST_USE;
+
+/* true: these operands are better not united, because their order matters (rotate: which items are newest;
+ * saturate: which came first) and more than a quarter of a block would lose it. */
+bool dd_filter_keep_apart(const struct dd_slice *operands, size_t n);
 
 /* A copy of the set without the fingerprints, appended to out. *removed: how many were present and are gone.
  * DD_UNSUPPORTED: one of them stands in a Bloom layer (or seems to), which cannot forget. DD_CORRUPT.

@@ -17,12 +17,12 @@ enum { DD_FILTER_HEADER = 24, DD_FILTER_LAYER_HEADER = 16, DD_FILTER_TRAILER = 8
 /* ---- kinds ---- */
 
 /* A layer to be made: for how many items, at which false-positive rate when full. roomy: capacity is a guess.
- */
+ * exact: it takes no more than capacity, even if it could. */
 struct dd_filter_want {
     uint32_t capacity;
     double rate;
     uint8_t fingerprint_bits;
-    bool roomy;
+    bool roomy, exact;
 };
 
 struct dd_filter_ops {

@@ -1,6 +1,7 @@
 /* Merging: base and operands in, one blob out. Every readable input is taken whole; the others are counted
  * and the result is flagged. Lists are united first (pairwise, so that many small operands cost n log k),
- * except for rotate, where the order of the operands says which items are newest. */
+ * except where layers are limited: there the order of the operands says which items are newest (rotate), and
+ * which came while there was room (saturate). */
 #include "filter/internal.h"
 
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static void absorb_all(struct gather *g)
     struct dd_filter_set *s = &g->set;
     s->tail_n = dd_list_limit_copies(s->tail, s->tail_n,
                                      copies_kept(g)); /* the policy may have left counting */
-    if (s->v.policy.on_full != DD_ON_FULL_ROTATE) {
+    if (s->v.policy.on_full == DD_ON_FULL_GROW) {
         dd_filter_set_absorb(s, g->values, unite_runs(g));
         return;
     }
@@ -128,6 +129,18 @@ enum dd_err dd_filter_merge(struct dd_slice base, const struct dd_slice *operand
         gather_operand(&g, operands[i]);
     absorb_all(&g);
     return gather_finish(&g, report);
+}
+
+bool dd_filter_keep_apart(const struct dd_slice *operands, size_t n)
+{
+    struct dd_filter_view v;
+    size_t entries = 0, newest = n;
+    for (size_t i = 0; i < n; i++) {
+        if (dd_filter_header_get(&v, operands[i]) == DD_OK) newest = i;
+        entries += operands[i].len / 4;
+    }
+    if (newest == n || dd_filter_header_get(&v, operands[newest]) != DD_OK) return false;
+    return v.policy.on_full != DD_ON_FULL_GROW && entries > v.policy.capacity / 4;
 }
 
 enum dd_err dd_filter_partial_merge(const struct dd_slice *operands, size_t n, struct dd_buf *out,

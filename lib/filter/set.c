@@ -157,7 +157,8 @@ static struct dd_filter_layer plan_layer(const struct dd_filter_set *s)
     struct dd_filter_want want = {.capacity = dd_filter_next_capacity(&s->v),
                                   .rate = dd_filter_layer_rate(p, j),
                                   .fingerprint_bits = p->fingerprint_bits,
-                                  .roomy = j == 0 && s->v.hint == 0};
+                                  .roomy = j == 0 && s->v.hint == 0 && p->max_layers == 0,
+                                  .exact = p->max_layers > 0};
     bool any_size = p->growth == 2 && p->max_layers == 0;
     if (any_size && s->tail_n > want.capacity && s->tail_n <= DD_FILTER_ITEMS_MAX) {
         want.capacity = (uint32_t)s->tail_n;

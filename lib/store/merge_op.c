@@ -2,9 +2,12 @@
  *
  * - The C wrapper copies (pointer, length) before it looks at *success, so both are set on every path.
  * - full_merge runs in reads, flushes and compactions. partial_merge runs in flushes and compactions only,
- *   when the base is not in sight; it always unites, or chains of operands would grow without bound.
+ *   when the base is not in sight; it unites, or chains of operands would grow without bound. Only where
+ *   layers are limited and the order of operands decides what is kept does it refuse, which leaves them as
+ *   they are: there are at most max_successive_merges of a key in a file.
  * - The result is malloc memory; RocksDB frees it, as delete_value is NULL.
- * - Out of memory is the one refusal. RocksDB itself would throw and end the process; refusing loses nothing.
+ * - Of a full merge, out of memory is the one refusal. RocksDB itself would throw and end the process;
+ * refusing loses nothing.
  *
  * A read carries out every merge that is not yet folded, and partial_merge does not help it. So the chain in
  * a memtable is bounded (max_successive_merges in rocks.c): past the bound RocksDB reads, merges and puts
@@ -166,7 +169,9 @@ static char *partial_merge(void *state, const char *key, size_t key_len, const c
     struct dd_slice few[OPERANDS_ON_STACK], *operands = to_slices(list, lens, n, few);
     struct dd_filter_merge_report report = {0};
     struct dd_buf out = {0};
-    enum dd_err err = operands ? dd_filter_partial_merge(operands, (size_t)n, &out, &report) : DD_NO_MEMORY;
+    enum dd_err err = operands ? DD_OK : DD_NO_MEMORY;
+    if (err == DD_OK && dd_filter_keep_apart(operands, (size_t)n)) err = DD_UNSUPPORTED;
+    if (err == DD_OK) err = dd_filter_partial_merge(operands, (size_t)n, &out, &report);
     if (operands != few) free(operands);
     if (report.skipped) dd_count(m->skipped, report.skipped);
     atomic_fetch_add_explicit(&m->left, 1, memory_order_release);

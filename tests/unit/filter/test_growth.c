@@ -162,7 +162,6 @@ START_TEST(rotate_keeps_the_newest)
     uint32_t *fps = random_fps(&r, 20000);
     struct dd_buf set = {0};
     p.capacity = 1000, p.growth = 1, p.on_full = DD_ON_FULL_ROTATE, p.max_layers = (uint8_t)blocks;
-    if (p.kind == DD_FILTER_COMPACT) p.capacity = 16; /* its first layers hold at least 4 times as many */
     for (size_t n = 20; n <= 20000; n += 20) {
         set_add(&set, &p, 5000, fps + n - 20, 20);
         struct dd_filter_info info = set_info(dd_buf_slice(&set));

@@ -81,6 +81,7 @@ Suite *suite_keys(void);
 Suite *suite_marks(void);
 Suite *suite_store(void);
 Suite *suite_order(void);
+Suite *suite_ordered(void);
 Suite *suite_outdate(void);
 Suite *suite_update(void);
 Suite *suite_verify(void);
