@@ -6,6 +6,7 @@ import time
 import pytest
 
 from dd.client import Client
+from dd.load import Load
 from dd.wait import PATIENCE, wait_until
 
 SECONDS = {"ingest.slot_s": "1", "ingest.grace_s": "0", "wheel.tick_s": "1"}
@@ -212,3 +213,19 @@ def test_the_rate_limit_is_kept(bench):
     began = time.monotonic()
     it.flush(everything=True)
     assert time.monotonic() - began > .7
+
+
+@pytest.mark.slow
+def test_flushes_of_everything_while_writers_go_on(bench):
+    """Each seals the slot that is being staged into."""
+    it = staged(bench, **{"ingest.slot_s": "3600"})
+    load = Load(it, threads=3, users_each=20, seed=3).start()
+    moved = 0
+    for _ in range(40):
+        load.more(15)
+        moved += it.flush(everything=True)["items"]
+    load.stop()
+    moved += it.flush(everything=True)["items"]
+    assert load.missing() == []
+    assert moved >= load.items - 3, "each was moved at least once; two of a user may share a fingerprint"
+    assert names(it.redis) == [] and it.redis.command("KEYS", "dd:*:p:*") == []

@@ -1,5 +1,6 @@
 #include "unit.h"
 
+Suite *suite_blips(void);
 Suite *suite_calls(void);
 Suite *suite_counting(void);
 Suite *suite_durable(void);
@@ -11,7 +12,7 @@ Suite *suite_pieces(void);
 
 int main(void)
 {
-    Suite *suites[] = {suite_pieces(),  suite_calls(), suite_counting(), suite_orders(),
-                       suite_durable(), suite_erase(), suite_forget(),   suite_model()};
+    Suite *suites[] = {suite_pieces(),  suite_blips(), suite_calls(),  suite_counting(), suite_orders(),
+                       suite_durable(), suite_erase(), suite_forget(), suite_model()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
