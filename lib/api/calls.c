@@ -159,6 +159,22 @@ static void add_explain(struct dd_buf *out, const struct dd_filter_call *f)
     dd_buf_add_u8(out, ']');
 }
 
+/* The chosen items with commas between them. Neighbours in the request that stay neighbours, as most do, are
+ * copied in one piece with the commas that the request has. */
+static void add_chosen(struct dd_buf *out, const struct dd_filter_call *f)
+{
+    for (unsigned i = 0, next; i < f->chosen_n; i = next) {
+        struct dd_slice run = f->items[f->chosen[i]].echo;
+        for (next = i + 1; next < f->chosen_n; next++) {
+            struct dd_slice echo = f->items[f->chosen[next]].echo;
+            if (echo.ptr != run.ptr + run.len + 1 || run.ptr[run.len] != ',') break;
+            run.len += 1 + echo.len;
+        }
+        if (i) dd_buf_add_u8(out, ',');
+        dd_buf_add_slice(out, run);
+    }
+}
+
 static void filter_done(void *arg)
 {
     struct dd_api_call *c = arg;
@@ -169,10 +185,7 @@ static void filter_done(void *arg)
     }
     struct dd_buf *out = scratch(c);
     dd_buf_add_str(out, "{\"items\":[");
-    for (unsigned i = 0; i < f->chosen_n; i++) {
-        if (i) dd_buf_add_u8(out, ',');
-        dd_buf_add_slice(out, f->items[f->chosen[i]].echo);
-    }
+    add_chosen(out, f);
     dd_buf_add_str(out, "],\"filtered\":");
     dd_buf_add_i64(out, f->filtered);
     dd_buf_add_str(out, f->partial ? ",\"history\":\"partial\"" : ",\"history\":\"full\"");

@@ -21,10 +21,6 @@
     "return ''"
 
 static const char *const texts[DD_SCRIPTS] = {
-    /* KEYS: pending of one user and period. ARGV: members, at most 1,000 (unpack ends at about 8,000). Gives
-       how many stay. */
-    [DD_SCRIPT_REMOVE] = "redis.call('SREM', KEYS[1], unpack(ARGV))\n"
-                         "return redis.call('SCARD', KEYS[1])",
     /* KEYS: slot names, then the parts of the slot. ARGV: its name. 1: dropped, 0: something is in it. */
     [DD_SCRIPT_DROP_SLOT] = "for i = 2, #KEYS do\n"
                             "  if redis.call('EXISTS', KEYS[i]) == 1 then return 0 end\n"

@@ -7,7 +7,6 @@
 #include "hot/sync.h"
 
 enum dd_script {
-    DD_SCRIPT_REMOVE,
     DD_SCRIPT_DROP_SLOT,
     DD_SCRIPT_REGISTER,
     DD_SCRIPT_BEAT,

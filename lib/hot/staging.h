@@ -150,7 +150,7 @@ enum dd_err dd_hot_staging_walk(struct dd_hot_staging *s, struct dd_hot_walk *w,
  * origin (scene, user and period set). Not DD_OK: none is filled. */
 enum dd_err dd_hot_staging_read(struct dd_hot_staging *s, struct dd_hot_user *users, unsigned n) DD_MUST_USE;
 
-/* Removes from their pending exactly the fps that stand in the users: one script per 1,000. Not DD_OK: some
+/* Removes from their pending exactly the fps that stand in the users: one SREM per 1,000. Not DD_OK: some
  * may have been removed; calling it again is harmless. */
 enum dd_err dd_hot_staging_remove(struct dd_hot_staging *s, const struct dd_hot_user *users,
                                   unsigned n) DD_MUST_USE;

@@ -1,8 +1,9 @@
 /* Reading the pending of a batch of users, and removing exactly what was read.
  *
  * SCARD first, for all: sets up to 10,000 are then read whole in one pipeline, larger ones in pages, so that
- * no single command keeps Redis for long. Pipelines are cut at 64 users: the replies of one wait in Redis'
- * memory. */
+ * no single command keeps Redis for long. Pipelines of reads are cut at 64 users: the replies of one wait in
+ * Redis' memory. Removals have short replies, and a Redis that syncs its log does so once for what a pipeline
+ * brings at a time, so theirs are longer: 16,384 members. */
 #include <hiredis/hiredis.h>
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #define PIPELINE  64
 #define WHOLE_MAX 10000
 #define PIECE     1000
+#define REMOVALS  16384
 
 /* ---- reading ---- */
 
@@ -181,33 +183,31 @@ enum dd_err dd_hot_staging_read(struct dd_hot_staging *s, struct dd_hot_user *us
 
 /* ---- removing ---- */
 
+/* Plain SREMs: each is one step in Redis, and a script around it cost three times as much (11 against 3.5 us
+ * of Redis' CPU for 20 members). */
 static enum dd_err send_piece(struct dd_hot_staging *s, const struct dd_hot_user *u, unsigned from,
                               unsigned n)
 {
     dd_staging_pending_key(s, u);
-    dd_script_begin(&s->scripts, &s->sync, DD_SCRIPT_REMOVE, 1, n);
+    dd_resp_begin(&s->sync.command, 2 + n, "SREM");
     dd_staging_arg_key(s);
     for (unsigned i = 0; i < n; i++)
         dd_resp_arg_i64(&s->sync.command, (int32_t)u->fps[from + i]);
     return dd_sync_add(&s->sync);
 }
 
-static enum dd_err send_removals(struct dd_hot_staging *s, const struct dd_hot_user *users, unsigned n,
-                                 unsigned *sent)
+static enum dd_err send_removal(struct dd_hot_staging *s, const struct dd_hot_user *u, unsigned *sent)
 {
     enum dd_err err = DD_OK;
-    for (unsigned i = 0; i < n && !err; i++) {
-        const struct dd_hot_user *u = &users[i];
-        for (unsigned from = 0; from < u->n && !err; from += PIECE) {
-            err = send_piece(s, u, from, u->n - from < PIECE ? u->n - from : PIECE);
-            ++*sent;
-        }
+    for (unsigned from = 0; from < u->n && !err; from += PIECE) {
+        err = send_piece(s, u, from, u->n - from < PIECE ? u->n - from : PIECE);
+        ++*sent;
     }
     return err;
 }
 
-/* DD_NOT_FOUND: a script is missing. All replies are read, so that none stays behind; a key that has become
- * another type meanwhile has nothing of ours to remove. */
+/* All replies are read, so that none stays behind; a key that has become another type meanwhile has nothing
+ * of ours to remove. */
 static enum dd_err take_removals(struct dd_hot_staging *s, unsigned sent)
 {
     enum dd_err result = DD_OK;
@@ -216,32 +216,29 @@ static enum dd_err take_removals(struct dd_hot_staging *s, unsigned sent)
         enum dd_err err = dd_sync_next(&s->sync, &reply);
         if (err) return err;
         if (reply->type == REDIS_REPLY_INTEGER) continue;
-        err = dd_script_is_missing(reply) ? DD_NOT_FOUND : dd_staging_error(s, reply);
+        err = dd_staging_error(s, reply);
         if (err != DD_CORRUPT && !result) result = err;
     }
     return result;
 }
 
-static enum dd_err remove_some(struct dd_hot_staging *s, const struct dd_hot_user *users, unsigned n)
+/* Users from `from` on in one pipeline; *to: the first that had no place in it. */
+static enum dd_err remove_some(struct dd_hot_staging *s, const struct dd_hot_user *users, unsigned from,
+                               unsigned n, unsigned *to)
 {
-    unsigned sent = 0;
+    unsigned sent = 0, members = 0;
     enum dd_err err = dd_sync_begin(&s->sync);
-    if (!err) err = dd_script_load(&s->scripts, &s->sync, DD_SCRIPT_REMOVE);
-    if (!err) err = send_removals(s, users, n, &sent);
-    if (!err) err = take_removals(s, sent);
-    return err;
+    for (*to = from; *to < n && members < REMOVALS && !err; ++*to) {
+        members += users[*to].n;
+        err = send_removal(s, &users[*to], &sent);
+    }
+    return err ? err : take_removals(s, sent);
 }
 
 enum dd_err dd_hot_staging_remove(struct dd_hot_staging *s, const struct dd_hot_user *users, unsigned n)
 {
     enum dd_err err = DD_OK;
-    for (unsigned i = 0; i < n && !err; i += PIPELINE) {
-        unsigned some = n - i < PIPELINE ? n - i : PIPELINE;
-        err = remove_some(s, users + i, some);
-        if (err != DD_NOT_FOUND) continue;
-        dd_script_forget(&s->scripts);
-        err = remove_some(s, users + i, some);
-        if (err == DD_NOT_FOUND) err = DD_IO;
-    }
+    for (unsigned at = 0; at < n && !err;)
+        err = remove_some(s, users, at, n, &at);
     return err;
 }
