@@ -46,7 +46,7 @@ help: ## list all targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(B)/dedupd: $(call objs,cmd/dedupd/*.c) $(ALL_OBJS)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs libsystemd) $(LIBS)
 
 $(B)/dedupctl: $(call objs,cmd/dedupctl/*.c) $(foreach m,$(call closure,store),$(OBJS_$(m)))
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs libcurl) $(LIBS)

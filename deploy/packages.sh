@@ -6,7 +6,7 @@ set -eu
 names() {
     case $1 in
     build) # libraries come with their headers; nothing is vendored
-        echo gcc libc6-dev make pkg-config libevent-dev libhiredis-dev librocksdb-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev ;;
+        echo gcc libc6-dev make pkg-config libevent-dev libhiredis-dev librocksdb-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libsystemd-dev ;;
     run) # redis-server is optional: without it dedupd runs embedded
         echo curl redis-server ;;
     test) # libc6-dbg: valgrind needs the symbols of the loader; gnuplot-nox: dedupctl filters --plot

@@ -10,6 +10,7 @@
 #include "build.h"
 #include "dedup/admin.h"
 #include "dedup/keeper.h"
+#include "files.h"
 #include "identity.h"
 #include "worker.h"
 
@@ -27,6 +28,7 @@ struct dd_app {
     struct dd_dedup *dedup;
     struct dd_migrate *migrate; /* NULL: nothing is migrated */
     struct dd_admin *admin_work;
+    struct dd_auth *auth;
     struct dd_api *api;
     struct dd_keeper *keeper;
     struct dd_http_listeners *data, *admin;
@@ -139,6 +141,8 @@ static enum dd_err listen_on(struct dd_app *app)
         snprintf(app->identity.admin, sizeof app->identity.admin, "%s", dd_http_listeners_text(app->admin));
     app->data_options = dd_build_http(app->config, "data");
     app->admin_options = dd_build_http(app->config, "admin");
+    app->data_options.max_connections = dd_files_fit(app->config);
+    app->admin_options.max_connections = DD_ADMIN_CONNECTIONS;
     return err;
 }
 
@@ -192,6 +196,8 @@ static enum dd_err create_api(struct dd_app *app)
                                .dedup = app->dedup,
                                .wheel = app->wheel,
                                .admin = app->admin_work,
+                               .auth = app->auth,
+                               .protect = app->config->http.protected,
                                .stats = app->stats,
                                .max_candidates = (unsigned)app->config->http.max_candidates,
                                .max_items = (unsigned)app->config->http.max_items};
@@ -201,6 +207,7 @@ static enum dd_err create_api(struct dd_app *app)
 static enum dd_err start(struct dd_app *app)
 {
     enum dd_err err = dd_stats_create(&app->stats);
+    if (err == DD_OK) err = dd_auth_create(app->config->auth.tokens_file, &app->auth);
     if (err == DD_OK) err = build_scenes(app);
     if (err == DD_OK) err = open_tiers(app);
     if (err == DD_OK) err = listen_on(app);
@@ -255,6 +262,7 @@ void dd_app_reload(struct dd_app *app)
 {
     dd_log_set_level(app->config->log.level);
     dd_clock_set_offset(&app->clock, app->config->clock.offset_s * 1000);
+    if (dd_auth_reload(app->auth) != DD_OK) dd_error("auth.reload_failed", "tokens=unchanged");
     dd_wheel_reload(app->wheel, app->config->wheel.paused, (unsigned)app->config->wheel.rate_users_s);
 }
 
@@ -281,6 +289,7 @@ void dd_app_destroy(struct dd_app *app, bool clean)
         dd_worker_destroy(app->workers[i]);
     free(app->workers);
     dd_api_destroy(app->api);
+    dd_auth_destroy(app->auth);
     dd_http_listeners_destroy(app->data);
     dd_http_listeners_destroy(app->admin);
     dd_migrate_destroy(app->migrate); /* after the loops, which read old keys through it */

@@ -9,6 +9,7 @@
 #include "app.h"
 #include "base/log.h"
 #include "config/args.h"
+#include "service.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_FORCED = 130 };
 
@@ -82,6 +83,7 @@ static int wait_signal(const sigset_t *set, int64_t seconds)
 /* After the first SIGTERM or SIGINT; returns the exit status. A second one exits at once. */
 static int stop(struct dd_app *app, const struct dd_config *config, const sigset_t *set)
 {
+    dd_service_stopping();
     dd_info("app.draining", "delay_s=%lld", (long long)config->http.drain_delay_s);
     dd_app_drain(app);
     for (int sig = wait_signal(set, config->http.drain_delay_s); sig; sig = wait_signal(set, 0))
@@ -112,9 +114,14 @@ static int serve(const struct dd_args *args)
         dd_config_destroy(config);
         return EXIT_FAILED;
     }
+    dd_service_ready("serving");
     int sig;
-    while ((sig = sigwaitinfo(&set, NULL)) != SIGTERM && sig != SIGINT)
-        if (sig == SIGHUP) reload(app, config, args);
+    while ((sig = sigwaitinfo(&set, NULL)) != SIGTERM && sig != SIGINT) {
+        if (sig != SIGHUP) continue;
+        dd_service_reloading();
+        reload(app, config, args);
+        dd_service_ready("serving");
+    }
     int status = stop(app, config, &set);
     dd_config_destroy(config);
     return status;

@@ -9,6 +9,7 @@
 #ifndef DD_API_API_H
 #define DD_API_API_H
 
+#include "api/auth.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "dedup/admin.h"
@@ -40,6 +41,8 @@ struct dd_api_options {
     struct dd_dedup *dedup;               /* handed to backend->status */
     struct dd_wheel *wheel;               /* handed to backend->flush and ->slots; NULL: nothing is staged */
     struct dd_admin *admin;               /* operator work; NULL: those paths and /forget are 503 */
+    const struct dd_auth *auth;           /* NULL: no tokens */
+    bool protect;                         /* without tokens, clients from other hosts are 403 */
     struct dd_stats *stats;
     unsigned max_candidates; /* of one /filter; 0: 10,000 */
     unsigned max_items;      /* of one /exposed or /delivered; 0: 10,000 */

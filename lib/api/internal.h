@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "api/api.h"
+#include "api/auth.h"
 #include "api/codec.h"
 #include "dedup/backup.h"
 #include "dedup/user.h"
@@ -95,6 +96,14 @@ void dd_api_answer_error(const struct dd_api_origin *o, const struct dd_api_erro
 void dd_api_answer_err(const struct dd_api_origin *o, enum dd_err err);
 void dd_api_answer_fail(const struct dd_api_origin *o, unsigned status, const char *code, const char *field,
                         const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* ---- guard.c: who may call ---- */
+
+#define DD_API_OPEN    8u /* beside enum dd_auth_role: without a token and from anywhere */
+#define DD_API_ANYBODY (DD_AUTH_DATA | DD_AUTH_OPS) /* who has a token at all */
+
+/* Whether the caller may go on; allowed: roles, or DD_API_OPEN. false: answered with 401 or 403. */
+bool dd_api_admit(const struct dd_api_origin *o, unsigned allowed);
 
 /* ---- the endpoints ---- */
 

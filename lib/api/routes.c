@@ -11,31 +11,33 @@ struct route {
     unsigned listeners;         /* of enum dd_api_listener */
     enum dd_endpoint endpoint;
     void (*run)(struct dd_api_loop *al, const struct dd_api_origin *o);
+    unsigned roles; /* that may call it, of enum dd_auth_role, or DD_API_OPEN; admin always may */
 };
 
 #define BOTH (DD_API_DATA | DD_API_ADMIN)
 
 static const struct route routes[] = {
-    {"/filter", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_FILTER, dd_api_filter},
-    {"/exposed", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_EXPOSED, dd_api_exposed},
-    {"/delivered", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_DELIVERED, dd_api_delivered},
-    {"/forget", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_FORGET, dd_api_forget},
-    {"/health", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health},
-    {"/health/live", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_live},
-    {"/health/ready", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_ready},
-    {"/stats", DD_HTTP_GET, BOTH, DD_ENDPOINT_STATS, dd_api_stats},
-    {"/metrics", DD_HTTP_GET, BOTH, DD_ENDPOINT_METRICS, dd_api_metrics},
-    {"/admin/flush", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_flush},
-    {"/admin/slots", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_slots},
-    {"/admin/checkpoint", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_checkpoint},
-    {"/admin/verify", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_verify_start},
-    {"/admin/verify", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_verify},
-    {"/admin/migration", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_migration},
-    {"/admin/migration", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_migration_order},
-    {"/admin/migration/verify", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_migration_verify},
-    {"/users/{user}", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user},
-    {"/users/{user}", DD_HTTP_DELETE, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_erase},
-    {"/users/{user}/filter", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_filter},
+    {"/filter", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_FILTER, dd_api_filter, DD_AUTH_DATA},
+    {"/exposed", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_EXPOSED, dd_api_exposed, DD_AUTH_DATA},
+    {"/delivered", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_DELIVERED, dd_api_delivered, DD_AUTH_DATA},
+    {"/forget", DD_HTTP_POST, DD_API_DATA, DD_ENDPOINT_FORGET, dd_api_forget, DD_AUTH_DATA},
+    {"/health", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health, DD_AUTH_DATA | DD_AUTH_OPS},
+    {"/health/live", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_live, DD_API_OPEN},
+    {"/health/ready", DD_HTTP_GET, BOTH, DD_ENDPOINT_HEALTH, dd_api_health_ready, DD_API_OPEN},
+    {"/stats", DD_HTTP_GET, BOTH, DD_ENDPOINT_STATS, dd_api_stats, DD_AUTH_OPS},
+    {"/metrics", DD_HTTP_GET, BOTH, DD_ENDPOINT_METRICS, dd_api_metrics, DD_AUTH_OPS},
+    {"/admin/flush", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_flush, DD_AUTH_OPS},
+    {"/admin/slots", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_slots, DD_AUTH_OPS},
+    {"/admin/checkpoint", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_checkpoint, DD_AUTH_OPS},
+    {"/admin/verify", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_verify_start, DD_AUTH_OPS},
+    {"/admin/verify", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_verify, DD_AUTH_OPS},
+    {"/admin/migration", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_migration, DD_AUTH_OPS},
+    {"/admin/migration", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_migration_order, DD_AUTH_OPS},
+    {"/admin/migration/verify", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_migration_verify,
+     DD_AUTH_ADMIN},
+    {"/users/{user}", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user, DD_AUTH_ADMIN},
+    {"/users/{user}", DD_HTTP_DELETE, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_erase, DD_AUTH_ADMIN},
+    {"/users/{user}/filter", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_filter, DD_AUTH_ADMIN},
 };
 
 #define ROUTES (sizeof routes / sizeof *routes)
@@ -154,6 +156,8 @@ void dd_api_handle(void *ctx, struct dd_http_request *req)
                               .endpoint = DD_ENDPOINT_OTHER,
                               .start = dd_clock_mono(al->api->options.clock)};
     const struct route *other = NULL, *r = find(al, req, &other);
+    const struct route *near = r ? r : other;
+    if (!dd_api_admit(&o, near ? near->roles : DD_API_ANYBODY)) return;
     if (!r) {
         answer_no_route(&o, al, other);
         return;

@@ -19,6 +19,7 @@ FENCES = {
     "rocksdb/": {"store"},
     "jansson.h": {"config", "api", "cmd/dedupctl"},
     "xxhash.h": {"base", "filter"},
+    "systemd/": {"cmd/dedupd"},
     "check.h": {"tests"},
 }
 

@@ -19,6 +19,11 @@
 
 void served_start(struct served *s, enum dd_api_listener listener)
 {
+    served_start_guarded(s, listener, NULL);
+}
+
+void served_start_guarded(struct served *s, enum dd_api_listener listener, const struct dd_auth *auth)
+{
     struct dd_http_options http;
     *s = (struct served){.port = 0};
     dd_clock_init_manual(&s->clock, START_MS);
@@ -32,6 +37,8 @@ void served_start(struct served *s, enum dd_api_listener listener)
                                .backend = &fake_backend,
                                .dedup = fake_dedup(&s->fake),
                                .wheel = fake_wheel(&s->fake),
+                               .auth = auth,
+                               .protect = true,
                                .stats = s->stats};
     ck_assert_ok(dd_api_create(&o, &s->api));
     ck_assert_ok(dd_api_loop_create(s->api, fake_loop(&s->fake), listener, &s->al));

@@ -21,6 +21,8 @@ struct served {
 };
 
 void served_start(struct served *s, enum dd_api_listener listener);
+/* The same behind tokens, which outlive it. */
+void served_start_guarded(struct served *s, enum dd_api_listener listener, const struct dd_auth *auth);
 void served_stop(struct served *s);
 
 struct reply {

@@ -11,5 +11,7 @@ Suite *suite_routes(void);
 Suite *suite_golden(void);
 Suite *suite_health(void);
 Suite *suite_slots(void);
+Suite *suite_auth(void);
+Suite *suite_guard(void);
 
 #endif
