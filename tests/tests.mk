@@ -49,7 +49,7 @@ fuzz: $(foreach f,$(FUZZ),$(B)/fuzz/fuzz-$(f)) ## fuzz each target for FUZZ_SECO
 
 # ---- style and measurements
 
-.PHONY: lint format bench bench-replay bench-filters
+.PHONY: lint format bench bench-replay bench-filters bench-http
 lint: ## include rules, format, lengths, cppcheck, clang-tidy, shellcheck
 	DEPS="$(foreach m,$(MODULES),$(m):$(subst $() ,$(comma),$(DEPS_$(m))))" \
 	  CPPFLAGS="$(filter-out -DDD_VERSION=%,$(filter -I% -D% -std=%,$(CFLAGS_ALL)))" sh tests/lint/lint.sh $(CHECKS)
@@ -74,3 +74,12 @@ bench-replay: $(B)/bench/replay ## instructions of a fixed replay against those 
 bench-filters: $(B)/dedupctl ## filter structures side by side, and their targets; ARGS="--users 100000"
 	$(B)/dedupctl filters
 	$(B)/dedupctl filters --targets $(ARGS)
+
+$(B)/bench/http: $(call objs,tests/bench/bench_http.c) $(foreach m,$(call closure,http),$(OBJS_$(m)))
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+$(B)/bench/evhttp: $(call objs,tests/bench/bench_evhttp.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs libevent_extra) $(LIBS)
+bench-http: $(B)/bench/http $(B)/bench/evhttp ## CPU of a request in lib/http and in evhttp, side by side (needs wrk)
+	sh tests/bench/http.sh $^

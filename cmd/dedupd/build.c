@@ -136,6 +136,8 @@ struct dd_http_options dd_build_http(const struct dd_config *c, const char *name
     o.max_body_bytes = (size_t)c->http.max_body_bytes;
     o.max_head_bytes = (size_t)c->http.max_head_bytes;
     o.max_buffered_bytes = WORKERS_MAX_BUFFER;
+    o.max_wait_ms = (int)c->http.deadline_ms;
+    o.always_path = "/health/live";
     o.head_timeout_ms = (int)c->http.head_timeout_ms;
     o.body_timeout_ms = (int)c->http.body_timeout_ms;
     o.write_timeout_ms = (int)c->http.write_timeout_ms;

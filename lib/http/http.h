@@ -2,7 +2,6 @@
  *
  * What it accepts: HTTP/1.1 and 1.0; bodies with one Content-Length; keep-alive; pipelining (strictly one
  * request of a connection at a time); Expect: 100-continue; half-closed clients. What it refuses, always with
- * a JSON body
  * {"error":{"code":"...","message":"..."}}:
  *
  *   400 bad_request        anything outside the grammar of parse.h; the connection is closed
@@ -12,8 +11,9 @@
  *   417 expectation_failed Expect other than 100-continue; closed
  *   431 head_too_large     request line and headers above max_head_bytes, or more than 64 headers; closed
  *   501 not_implemented    TRACE and CONNECT; closed
- *   503 overloaded         Retry-After: 1; over max_connections or max_buffered_bytes: closed; over
- * max_inflight: kept 505 version            HTTP/x.y other than 1.0 and 1.1; closed
+ *   503 overloaded         Retry-After: 1. Over max_connections or max_buffered_bytes: closed. Over
+ *                          max_inflight, or after max_wait_ms in which others had their turn: kept
+ *   505 version            HTTP/x.y other than 1.0 and 1.1; closed
  *
  * Every other method is passed on with its text: 404 and 405 are for the handler to say.
  *
@@ -144,16 +144,19 @@ struct dd_http_options {
     size_t max_head_bytes;     /* at most 65,535 */
     size_t max_buffered_bytes; /* see Memory above */
     size_t arena_bytes;
-    int head_timeout_ms;   /* from the first byte of a request to the end of its head */
-    int body_timeout_ms;   /* from there to the last byte of the body */
-    int write_timeout_ms;  /* from the reply until the client took all of it */
-    int idle_timeout_ms;   /* between requests, and before the first */
-    int linger_timeout_ms; /* after an error: how long input is thrown away so that the client can read the
-                              answer */
+    int max_wait_ms; /* a request that waited longer for its turn is answered 503 at once; 0: no such limit */
+    const char *always_path; /* requests for it are served whatever the load: a probe must not take an
+                                overloaded server for a dead one. NULL: none. Borrowed */
+    int head_timeout_ms;     /* from the first byte of a request to the end of its head */
+    int body_timeout_ms;     /* from there to the last byte of the body */
+    int write_timeout_ms;    /* from the reply until the client took all of it */
+    int idle_timeout_ms;     /* between requests, and before the first */
+    int linger_timeout_ms;   /* after an error: how long input is thrown away so that the client can read the
+                                answer */
 };
 
-/* name "data", 10,000 connections, 2,000 in flight, 1 MiB, 8 KiB, 256 MiB, 16 KiB; 10 s, 10 s, 30 s, 75 s, 2
- * s. */
+/* name "data", 10,000 connections, 2,000 in flight, 1 MiB, 8 KiB, 256 MiB, 16 KiB; no limit of waiting; 10 s,
+ * 10 s, 30 s, 75 s, 2 s. */
 void dd_http_options_init(struct dd_http_options *o);
 
 enum dd_err dd_http_server_create(struct dd_loop *loop, const struct dd_http_options *options,

@@ -11,9 +11,13 @@
  *
  * Why not bufferevents: input goes through chained blocks, so that a body has to be made contiguous, and
  * epoll interest changes with every write. Plain events and one contiguous buffer are less code, and bounded
- * by construction. Measured beside evhttp: the head of tests/bench/bench_http.c. */
-#include <stdlib.h>
+ * by construction.
+ *
+ * CPU for a POST of 2.5 KB with an empty reply, keep-alive, user and system, six runs each on two shared
+ * cores (make bench-http): 6.8 to 7.8 us here, 11.9 to 13.4 us in evhttp. What it costs is about 1,900 lines
+ * to own. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "http/impl.h"
@@ -158,7 +162,7 @@ static bool valid(const struct dd_http_options *o)
     return o->name && o->max_connections && o->max_inflight && o->max_head_bytes >= 256 &&
            o->max_head_bytes <= DD_HTTP_HEAD_MAX && o->max_body_bytes <= 1 << 30 && o->head_timeout_ms > 0 &&
            o->body_timeout_ms > 0 && o->write_timeout_ms > 0 && o->idle_timeout_ms > 0 &&
-           o->linger_timeout_ms > 0;
+           o->linger_timeout_ms > 0 && o->max_wait_ms >= 0;
 }
 
 enum dd_err dd_http_server_create(struct dd_loop *loop, const struct dd_http_options *options,

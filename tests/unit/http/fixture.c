@@ -53,6 +53,14 @@ static void big(struct dd_http_request *req)
     dd_http_reply(req, 200, "text/plain", dd_slice_of(p, n));
 }
 
+static void block(struct dd_http_request *req)
+{
+    int64_t end = now_ms() + strtol((const char *)req->query.ptr, NULL, 10);
+    while (now_ms() < end) {
+    }
+    dd_http_reply(req, 200, "text/plain", dd_slice_str("done"));
+}
+
 static void handle(void *ctx, struct dd_http_request *req)
 {
     (void)ctx;
@@ -66,6 +74,10 @@ static void handle(void *ctx, struct dd_http_request *req)
         show(req);
     else if (dd_slice_eq(req->path, dd_slice_str("/big")))
         big(req);
+    else if (dd_slice_eq(req->path, dd_slice_str("/block")))
+        block(req);
+    else if (dd_slice_eq(req->path, dd_slice_str("/live")))
+        dd_http_reply(req, 200, "text/plain", dd_slice_str("live"));
     else if (dd_slice_eq(req->path, dd_slice_str("/echo")))
         dd_http_reply(req, 200, "application/octet-stream", req->body);
     else

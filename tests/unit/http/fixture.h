@@ -11,7 +11,8 @@
 
 /* The handler answers by path:
  *   /echo    the request's body                    /big?n   n bytes of 'x'
- *   /show    "METHOD path?query body" and X-Peer   /park    keeps the request until fixture_unpark */
+ *   /show    "METHOD path?query body" and X-Peer   /park    keeps the request until fixture_unpark
+ *   /block?n keeps the loop busy for n ms          /live    "live" */
 struct fixture {
     struct dd_http_options options;
     struct dd_loop *loop;

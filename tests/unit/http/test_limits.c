@@ -89,6 +89,65 @@ START_TEST(over_max_inflight)
 }
 END_TEST
 
+#define GET_BLOCK "GET /block?120 HTTP/1.1\r\nHost: a\r\n\r\n"
+#define GET_LIVE  "GET /live HTTP/1.1\r\nHost: a\r\n\r\n"
+
+/* Pipelined requests are served in one turn of the loop: those behind a long one have waited for it. */
+START_TEST(after_a_long_wait_requests_are_turned_away)
+{
+    fx.options.max_wait_ms = 50;
+    fx.options.always_path = "/live";
+    fixture_start(NULL);
+    struct client c = client_open();
+    client_send(&c, GET_BLOCK GET_SHOW GET_LIVE GET_SHOW);
+    client_expect(&c, 200, "done");
+    struct response r = client_read(&c, false);
+    ck_assert_uint_eq(r.status, 503);
+    ck_assert_str_eq(response_header(&r, "retry-after"), "1");
+    ck_assert_str_eq(response_header(&r, "connection"), ""); /* kept */
+    ck_assert_ptr_nonnull(strstr(r.body, "\"code\":\"overloaded\""));
+    response_free(&r);
+    client_expect(&c, 200, "live");
+    client_expect(&c, 503, "overloaded");
+    ck_assert_uint_eq(fixture_counter("overloaded"), 2);
+    ck_assert_uint_eq(fixture_handled(), 2);
+    client_send(&c, GET_SHOW); /* the next turn is young */
+    client_expect(&c, 200, NULL);
+    client_close(&c);
+}
+END_TEST
+
+START_TEST(without_a_limit_of_waiting_they_are_served)
+{
+    fixture_start(NULL);
+    struct client c = client_open();
+    client_send(&c, GET_BLOCK GET_SHOW);
+    client_expect(&c, 200, "done");
+    client_expect(&c, 200, "GET /show");
+    client_close(&c);
+}
+END_TEST
+
+START_TEST(probes_pass_over_max_inflight)
+{
+    fx.options.max_inflight = 1;
+    fx.options.always_path = "/live";
+    fixture_start(NULL);
+    struct client a = client_open(), b = client_open();
+    client_send(&a, GET_PARK);
+    fixture_wait_parked(1);
+    client_send(&b, GET_LIVE GET_SHOW GET_LIVE);
+    client_expect(&b, 200, "live");
+    client_expect(&b, 503, "overloaded");
+    client_expect(&b, 200, "live");
+    ck_assert_uint_eq(dd_http_listeners_inflight(fx.listeners), 1);
+    fixture_unpark();
+    client_expect(&a, 200, "late");
+    client_close(&a);
+    client_close(&b);
+}
+END_TEST
+
 /* Sends without waiting until the kernel takes no more for 200 ms; returns the bytes it took. */
 static size_t push_until_full(struct client *c, size_t most)
 {
@@ -363,6 +422,9 @@ Suite *suite_limits(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, over_max_connections);
     tcase_add_test(t, over_max_inflight);
+    tcase_add_test(t, after_a_long_wait_requests_are_turned_away);
+    tcase_add_test(t, without_a_limit_of_waiting_they_are_served);
+    tcase_add_test(t, probes_pass_over_max_inflight);
     tcase_add_test(t, input_behind_an_outstanding_reply_is_not_read);
     tcase_add_test(t, input_behind_an_unread_reply_is_not_read);
     tcase_add_test(t, a_large_reply_arrives_whole_at_a_slow_reader);
