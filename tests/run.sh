@@ -122,6 +122,7 @@ all() {
     # shellcheck disable=SC2046
     units '' $(modules)
     build all make_ all && suite integration pytest_ build/dedupd tests/integration
+    suite hostile make_ test-hostile
     suite crash env "DEDUPD=$PWD/build/dedupd" "$PYTHON" tests/crash/lanes.py
     # shellcheck disable=SC2046
     units address,undefined $(modules)

@@ -15,6 +15,14 @@ test-unit: $(addprefix unit-,$(patsubst $(B)/tests/unit-%,%,$(UNIT_BINS))) ## bu
 test-integration: all ## run the integration tests; T="file -k name" picks, DEDUPD=path chooses the binary
 	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} $(PYTEST) $(or $(T),tests/integration)
 
+# The client of the overload row: it must cost less than the server that it overloads.
+$(B)/tests/offer: $(call objs,tests/hostile/offer.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^
+.PHONY: test-hostile
+test-hostile: all $(B)/tests/offer ## hostile clients and overload against the real server, a row each; T="pipelined" picks
+	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} OFFER=$(abspath $(B)/tests/offer) $(PYTHON) tests/hostile/hostile.py $(T)
+
 .PHONY: crash
 crash: all ## kill dedupd, Redis, both under load; count what is missing; T="redis flush" picks, ROUNDS=20
 	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} $(PYTHON) tests/crash/lanes.py $(T)

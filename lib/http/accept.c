@@ -11,7 +11,11 @@
 #include "base/log.h"
 #include "http/impl.h"
 
-#define BATCH         8 /* connections a turn and loop, so that the loops share a burst */
+/* Connections a turn and loop: few, so that the loops share a burst; twice as many each time that was not
+ * enough. A connection that waits in the kernel's queue may have its request in it already, and nobody sees
+ * how long: with 8 a turn a loop under overload answered clients that had given up seconds before. */
+#define BATCH_MIN     8
+#define BATCH_MAX     1024
 #define PAUSE_MS      100
 #define REJECTING_MAX 256 /* connections that linger over their 503; above, they are closed at once */
 
@@ -96,7 +100,9 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
     struct dd_http_acceptor *a = arg;
-    for (int i = 0; i < BATCH; i++) {
+    unsigned batch = a->batch;
+    a->batch = batch * 2 < BATCH_MAX ? batch * 2 : BATCH_MAX;
+    for (unsigned i = 0; i < batch; i++) {
         struct sockaddr_storage peer = {0};
         socklen_t size = sizeof peer;
         int client = accept4(fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -106,6 +112,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
             take_a_rest(a, errno);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
+            a->batch = BATCH_MIN;
             return; /* EAGAIN: another loop took it, or that was all */
         }
     }
@@ -118,6 +125,7 @@ void dd_http_accept_start(struct dd_http_server *s)
     for (unsigned i = 0; i < s->listeners->count; i++) {
         struct dd_http_acceptor *a = &s->acceptors[i];
         a->server = s;
+        a->batch = BATCH_MIN;
         a->fd = s->listeners->items[i].fd;
         event_assign(&a->event, dd_loop_base(s->loop), a->fd, EV_READ | EV_PERSIST, on_acceptable, a);
     }

@@ -103,6 +103,7 @@ struct dd_http_acceptor {
     struct event event;
     struct dd_http_server *server;
     int fd;
+    unsigned batch; /* connections of the next turn */
 };
 
 struct dd_http_server {
@@ -128,7 +129,9 @@ struct dd_http_server {
     unsigned conns; /* structs that exist, closed ones included */
     _Atomic unsigned busy;
     struct dd_http_work *spare_works;
-    unsigned spare_work_count;
+    unsigned spare_work_count, lent_works;
+    size_t freed_bytes; /* since memory was last given back to the system */
+    struct dd_timer give_back;
     struct dd_http_conn *spare_conns;
     unsigned spare_conn_count;
 
@@ -168,6 +171,7 @@ void dd_http_conn_refuse(struct dd_http_conn *c, const struct dd_http_refusal *w
 bool dd_http_work_attach(struct dd_http_conn *c);
 void dd_http_work_detach(struct dd_http_conn *c);
 void dd_http_works_free(struct dd_http_server *s);
+void dd_http_works_give_back(void *server); /* a timer's */
 /* Room for `total` bytes of the current request, as far as it is sensible now. false: over
  * max_buffered_bytes, or out of memory. */
 bool dd_http_work_room(struct dd_http_conn *c, size_t total);

@@ -7,7 +7,9 @@
 
 #include "http/impl.h"
 
-#define REQUESTS_A_TURN 32 /* of one connection; then the others have their turn */
+/* Of one connection; then the others have their turn. */
+#define REQUESTS_A_TURN 32
+#define READS_A_TURN    4 /* 16, 64, 128, 256 KiB */
 
 static const struct dd_http_refusal cut_short = {400, "bad_request",
                                                  "the connection was closed in the middle of a request"},
@@ -167,30 +169,44 @@ static void on_end_of_input(struct dd_http_conn *c)
         dd_http_conn_refuse(c, &cut_short);
 }
 
-static void receive(struct dd_http_conn *c)
+/* Reads once. true: the room was filled and a body is still incomplete, so there is probably more. */
+static bool receive_once(struct dd_http_conn *c)
 {
-    if (!dd_http_work_attach(c)) {
-        dd_http_conn_close(c);
-        return;
-    }
     struct dd_http_work *w = c->work;
     if (!dd_http_work_room(c, c->phase == DD_BODY ? request_bytes(w) : 0)) {
         dd_count(c->server->m.overloaded, 1);
         dd_http_conn_refuse(c, &no_room);
-        return;
+        return false;
     }
-    ssize_t n = recv(c->fd, w->in + w->in_len, w->in_cap - w->in_len, 0);
+    size_t room = w->in_cap - w->in_len;
+    ssize_t n = recv(c->fd, w->in + w->in_len, room, 0);
     if (n > 0) {
         w->in_len += (size_t)n;
         dd_count(c->server->m.in_bytes, (uint64_t)n);
         dd_http_pump(c);
-    } else if (n == 0) {
+        return (size_t)n == room && c->fd >= 0 && c->phase == DD_BODY;
+    }
+    if (n == 0) {
         on_end_of_input(c);
     } else if (errno == EAGAIN || errno == EINTR) {
         if (pending(w).len == 0) dd_http_work_detach(c);
     } else {
         dd_http_conn_close(c);
     }
+    return false;
+}
+
+/* A body that is there already is taken in one turn. */
+static void receive(struct dd_http_conn *c)
+{
+    if (!dd_http_work_attach(c)) {
+        dd_http_conn_close(c);
+        return;
+    }
+    c->holds++;
+    for (unsigned i = 0; i < READS_A_TURN && receive_once(c); i++) {
+    }
+    dd_http_conn_release(c);
 }
 
 /* More input, or the end of it, while a request is with the handler or its reply unsent: look away until

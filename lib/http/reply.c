@@ -166,9 +166,8 @@ void dd_http_reply(struct dd_http_request *req, unsigned status, const char *con
         dd_gauge_add(s->m.inflight, -1);
         c->counted = false;
     }
-    if (c->fd >= 0) {
-        send_reply(c, status, content_type, body);
-    } else if (c->busy) {
+    if (c->fd >= 0) send_reply(c, status, content_type, body);
+    if (c->fd < 0 && c->busy) { /* it was closed before, or just now: the client had gone */
         atomic_fetch_sub_explicit(&s->busy, 1, memory_order_release);
         c->busy = false;
     }

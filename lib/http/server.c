@@ -183,6 +183,7 @@ enum dd_err dd_http_server_create(struct dd_loop *loop, const struct dd_http_opt
     set_timeouts(s);
     register_metrics(s, stats);
     dd_timer_init(&s->sweep, loop, on_sweep, s);
+    dd_timer_init(&s->give_back, loop, dd_http_works_give_back, s);
     dd_http_accept_start(s);
     *out = s;
     return DD_OK;
@@ -211,6 +212,7 @@ void dd_http_server_destroy(struct dd_http_server *s)
         s->spare_conns = c->next;
         free(c);
     }
+    dd_timer_stop(&s->give_back);
     dd_timer_stop(&s->sweep); /* from here on the loop is not touched, whenever the last reply comes */
     s->destroyed = true;
     dd_http_server_free_if_last(s);

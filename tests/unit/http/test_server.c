@@ -293,6 +293,7 @@ START_TEST(a_client_that_left_before_the_reply)
     client_expect(&stays, 200, NULL); /* the loop has seen the resets by now */
     ck_assert_uint_eq(fixture_unpark(), 10);
     fixture_wait_connections(1);
+    ck_assert_uint_eq(dd_http_server_inflight(fx.server), 0); /* else a stop would wait for them */
     client_close(&stays);
     fixture_wait_connections(0);
 }
