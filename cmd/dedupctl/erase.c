@@ -14,13 +14,14 @@
 #define AGAIN_MS 1000
 
 static const char help[] =
-    "usage: dedupctl erase USER... | --file FILE   [--scene SCENE] [--period PERIOD] [--json]\n"
+    "usage: dedupctl erase USER... | --file FILE   [--scene SCENE] [--period PERIOD] [--legacy] [--json]\n"
     "\n"
     "Erases everything that is known of the users: deliveries, staged exposures, cached sets, filter sets. "
     "FILE\n"
     "has one user a line; - is standard input. What a busy or restarting server refuses is tried again a "
     "few\n"
     "times; users that could not be erased are named, and the exit code is 1. It may be repeated.\n"
+    "--legacy: while users are being migrated, their keys in the old store are deleted too.\n"
     "Backups keep the users until they are deleted themselves.\n"
     "\n"
     "  dedupctl erase u123 u456\n"
@@ -30,6 +31,7 @@ static const char help[] =
 struct erase {
     const struct dd_ctl *ctl;
     const char *scene, *period;
+    bool legacy; /* the old store's key too */
     struct dd_client *client;
     struct dd_bar bar;
     uint64_t total, users, failed, sets, keys;
@@ -50,7 +52,9 @@ static bool make_path(const struct erase *e, struct dd_slice user, struct dd_buf
     if (e->period) {
         dd_buf_addf(out, "%speriod=", next);
         dd_ctl_add_encoded(out, dd_slice_str(e->period));
+        next = "&";
     }
+    if (e->legacy) dd_buf_addf(out, "%slegacy=delete", next);
     dd_buf_add_u8(out, 0);
     return dd_buf_ok(out);
 }
@@ -192,6 +196,7 @@ int dd_ctl_erase(const struct dd_ctl *given)
     const struct dd_ctl_option options[] = {{"--file", &file, NULL},
                                             {"--scene", &e.scene, NULL},
                                             {"--period", &e.period, NULL},
+                                            {"--legacy", NULL, &e.legacy},
                                             {NULL, NULL, NULL}};
     enum dd_ctl_parsed parsed = dd_ctl_parse(&ctl, help, options, users, ARGS_MAX, &n);
     if (parsed == DD_CTL_HELP_SHOWN) return DD_CTL_OK;
