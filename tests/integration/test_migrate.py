@@ -1,0 +1,480 @@
+"""Moving from an exact store: what the old keys know is dropped before, during and after the migration of a user, in every
+shape of key, while writers go on, and whatever is killed."""
+import json
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from dd.ctl import DEDUPCTL as CTL, url
+from dd.wait import wait_until
+
+DUAL = {"migrate.mode": "dual", "migrate.lazy": "false"}
+DAY = 86400
+
+
+def key(user):
+    return "played_videos:" + user
+
+
+def report(d):
+    answer = d.admin.get("/admin/migration")
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def bulk(d, seconds=30, **order):
+    """A walk over all keys, to its end."""
+    answer = d.admin.post("/admin/migration", dict(order, bulk="start"))
+    assert answer.status == 202, answer
+    wait_until(lambda: report(d)["bulk"]["state"] == "done", seconds, "the walk is done")
+    return report(d)["bulk"]
+
+
+def verify(d, sample=2000):
+    assert d.admin.post("/admin/migration/verify", {"sample": sample}).status == 202
+    wait_until(lambda: not report(d)["verify"]["running"], 30, "verified")
+    found = report(d)["verify"]
+    assert found["result"] == "ok" and found["missing"] == 0, found
+    return found
+
+
+def migrated(d, user):
+    """When, or None."""
+    answer = d.admin.get("/users/%s" % user)
+    found = answer.json["migration"] if answer.status == 200 else None
+    return found and found["migrated_ms"]
+
+
+def reasons(d, user, candidates):
+    answer = d.filter(user, candidates, explain=True)
+    assert answer["history"] == "full", answer
+    return {one["item"]: one["reason"] for one in answer["explain"]}
+
+
+@pytest.fixture(params=["same Redis", "another Redis", "embedded"])
+def place(request, bench):
+    """(start(settings), a client of the Redis with the old keys)."""
+    hot = bench.redis("hot") if request.param != "embedded" else None
+    source = hot if request.param == "same Redis" else bench.redis("source")
+    settings = {} if request.param == "same Redis" else {"migrate.source": source.url}
+
+    def start(**more):
+        d = bench.dedupd(redis=hot, settings=dict(DUAL, **settings, **more))
+        d.wait_full()  # the connection to the old keys stands
+        return d
+    return start, source.client()
+
+
+# ---- shapes
+
+@pytest.mark.parametrize("unit", [1, 1000, 0.5])
+def test_zsets_of_every_size(bench, unit):
+    """0, 1, 129 and 100,000 entries; seconds, milliseconds, and seconds with a fraction."""
+    redis = bench.redis()
+    now = time.time()
+    sizes = {"none": 0, "one": 1, "many": 129, "huge": 100000}
+    with redis.client() as c:
+        for user, n in sizes.items():
+            for at in range(0, n, 10000):
+                score = {1: lambda i: int(now - i % DAY), 1000: lambda i: int((now - i % DAY) * 1000),
+                         0.5: lambda i: now - i % DAY - 0.5}[unit]
+                c.zadd(key(user), {"i%d" % i: score(i) for i in range(at, min(n, at + 10000))})
+    d = bench.dedupd(redis=redis, settings=DUAL)
+    candidates = {user: ["i%d" % i for i in range(0, n, max(1, n // 500))] for user, n in sizes.items()}
+    for user, items in candidates.items():
+        assert d.unseen(user, items + ["never"]) == ["never"], user
+        assert set(reasons(d, user, items).values()) <= {"legacy"}
+    done = bulk(d)
+    assert done["users"] == 3 and done["entries"] == 100130 and done["skipped"] == 0, done
+    assert done["bytes_before"] > done["bytes_after"] > 0
+    verify(d)
+    redis.command("FLUSHALL")  # now the sets alone answer
+    for user, items in candidates.items():
+        assert d.unseen(user, items + ["never"])[-1:] == ["never"]
+        assert len(d.unseen(user, items + ["never"])) == 1, user
+
+
+def test_times(bench):
+    """Entries go to their own periods; what is older than the window, or before 1970, is skipped and counted; a time ahead
+    counts as now."""
+    redis = bench.redis()
+    now = time.time()
+    entries = {"now": now, "ms": now * 1000, "month": now - 31 * DAY, "old": now - 200 * DAY, "negative": -5.5,
+               "zero": 0, "ahead": now + 400 * DAY, "inf": float("inf"), "minus-inf": float("-inf")}
+    with redis.client() as c:
+        c.zadd(key("u"), entries)
+    d = bench.dedupd(redis=redis, settings=DUAL)
+    assert d.unseen("u", list(entries) + ["x"]) == ["x"]  # as long as the old key is asked, all of it counts
+    done = bulk(d)
+    assert done["entries"] == 5 and done["skipped"] == 4, done
+    redis.command("DEL", key("u"))
+    assert sorted(d.unseen("u", list(entries))) == ["minus-inf", "negative", "old", "zero"]
+    why = reasons(d, "u", list(entries))
+    current = time.strftime("%Y-%m", time.gmtime(now))
+    assert {why[i] for i in ("now", "ms", "ahead", "inf")} == {current} and why["month"] != current, why
+
+
+def test_stated_unit(bench):
+    redis = bench.redis()
+    redis.command("ZADD", key("u"), str(5e10), "item")  # 1971 in ms
+    d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.score_unit": "ms"}))
+    assert bulk(d)["skipped"] == 1
+    d.restart({"migrate.score_unit": "s"})
+    redis.command("ZADD", key("v"), str(2e11), "item")  # far ahead in seconds
+    assert bulk(d)["entries"] >= 1
+
+
+@pytest.mark.parametrize("kind", ["list", "set"])
+def test_entries_without_a_time(place, kind):
+    start, c = place
+    add = c.rpush if kind == "list" else c.sadd
+    items = ["i%d" % i for i in range(3000)]
+    add(key("u"), *items)
+    d = start(**{"migrate.type": kind})
+    assert d.unseen("u", items[:500] + ["new"]) == ["new"]
+    assert bulk(d)["entries"] == 3000
+    add(key("u"), "later")
+    assert d.unseen("u", items[:500] + ["new", "later"]) == ["new"]
+    verify(d)
+    c.delete(key("u"))
+    assert d.unseen("u", items[-500:] + ["new", "later"]) == ["new", "later"]
+
+
+def test_wrong_types_are_reported_and_skipped(place):
+    start, c = place
+    c.set(key("text"), "x")
+    c.hset(key("hash"), "a", "b")
+    c.zadd(key("good"), {"seen": time.time()})
+    d = start()
+    assert d.unseen("text", ["a"]) == ["a"]
+    done = bulk(d)
+    assert done["users"] == 1 and done["wrong_type"] == 2, done
+    assert d.unseen("good", ["seen", "new"]) == ["new"]
+    assert c.get(key("text")) == b"x"
+
+
+def test_names_of_keys(bench):
+    """Bytes that mean something to SCAN's patterns, users that could be parts of keys, more after the user."""
+    redis = bench.redis()
+    pattern = "seen[*]?\\{user}:v1"
+    users = ["a", "*", "[x]", "a:v1", "\u00e9", "{user}"]
+    with redis.client() as c:
+        for user in users:
+            c.zadd(pattern.replace("{user}", user, 1), {"item": time.time()})
+        c.zadd("seenX:v1", {"item": 1})
+    d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.key": pattern}))
+    assert bulk(d)["users"] == len(users)
+    assert all(d.unseen(user, ["item", "x"]) == ["x"] for user in users)
+
+
+# ---- before and after
+
+def test_dual_read_and_mark(place):
+    start, c = place
+    now = time.time()
+    c.zadd(key("u"), {"before": now - 3600})
+    d = start(**{"migrate.margin_s": "60"})
+    assert reasons(d, "u", ["before", "x"]) == {"before": "legacy"}
+    d.exposed("u", ["shown"])
+    assert d.unseen("u", ["before", "shown", "x"]) == ["x"]
+    bulk(d)
+    assert migrated(d, "u")
+    assert reasons(d, "u", ["before"])["before"] != "legacy"
+    c.zadd(key("u"), {"after": time.time(), "after-ms": time.time() * 1000})  # a writer that has not moved yet
+    assert d.unseen("u", ["before", "after", "after-ms", "shown", "x"]) == ["x"]
+    # What is older than the mark less the margin is not asked for any more: it stands in the sets.
+    c.zadd(key("u"), {"late": now - 3600})
+    assert d.unseen("u", ["late", "x"]) == ["late", "x"]
+    bulk(d)  # takes over what was added
+    c.delete(key("u"))
+    assert d.unseen("u", ["before", "after", "after-ms", "shown", "x"]) == ["x"]
+    d.restart({"migrate.mode": "done"})
+    assert d.unseen("u", ["before", "after", "after-ms", "shown", "x"]) == ["x"]
+    assert d.admin.post("/admin/migration", {"bulk": "start"}).status == 409
+
+
+def test_lazy(place):
+    start, c = place
+    for u in range(50):
+        c.zadd(key("u%d" % u), {"seen": time.time() - DAY})
+    d = start(**{"migrate.lazy": "true"})
+    for u in range(25):
+        assert d.unseen("u%d" % u, ["seen", "x"]) == ["x"]
+    wait_until(lambda: all(migrated(d, "u%d" % u) for u in range(25)), 10, "who was seen is migrated")
+    assert not any(migrated(d, "u%d" % u) for u in range(25, 50))
+    d.kill9()
+    d.start()
+    d.wait_full()
+    assert all(migrated(d, "u%d" % u) for u in range(25))  # marks outlive a crash
+    c.flushall()
+    assert all(d.unseen("u%d" % u, ["seen", "x"]) == ["x"] for u in range(25))
+
+
+def test_another_scene_is_not_asked(bench):
+    redis = bench.redis()
+    redis.command("ZADD", key("u"), str(time.time()), "seen")
+    d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.scene": "push", "scenes.push.window": "2"}))
+    assert d.unseen("u", ["seen"]) == ["seen"]
+    assert d.unseen("u", ["seen"], scene="push") == []
+
+
+def test_source_away_is_partial(bench):
+    source = bench.redis("source")
+    source.command("ZADD", key("u"), str(time.time()), "seen")
+    d = bench.dedupd(settings=dict(DUAL, **{"migrate.source": source.url}))
+    d.wait_full()
+    assert d.unseen("u", ["seen", "x"]) == ["x"]
+    source.kill9()
+    wait_until(lambda: d.filter("u", ["seen", "x"])["history"] == "partial", 5, "it says so")
+    source.start()
+    d.wait_full()
+    assert d.unseen("u", ["seen", "x"]) == ["x"]
+    source.freeze()  # silent: the deadline of a command, then as above
+    assert d.filter("u", ["x"])["history"] == "partial"
+    source.thaw()
+    d.wait_full()
+
+
+@pytest.mark.parametrize("kind", ["zset", "list", "set"])
+def test_delete_takes_only_what_was_read(bench, kind):
+    redis = bench.redis()
+    c = redis.client()
+    items = ["i%d" % i for i in range(2500)]
+    {"zset": lambda: c.zadd(key("u"), {i: time.time() - DAY for i in items}), "list": lambda: c.lpush(key("u"), *items),
+     "set": lambda: c.sadd(key("u"), *items)}[kind]()
+    d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.type": kind, "migrate.after": "delete"}))
+    bulk(d)
+    assert not c.exists(key("u"))
+    assert d.unseen("u", items[::7] + ["x"]) == ["x"]
+
+
+def test_delete_while_writers_go_on(bench):
+    """A member whose score moves during the migration, and new ones, stay in the old key, or are in the sets with the newer
+    time: nothing is offered."""
+    redis = bench.redis()
+    c = redis.client()
+    items = ["i%d" % i for i in range(20000)]
+    c.zadd(key("u"), {i: time.time() - 40 * DAY for i in items})
+    d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.after": "delete", "migrate.margin_s": "5"}))
+    stop, added = threading.Event(), []
+
+    def write():
+        mine, n = redis.client(), 0
+        while not stop.is_set():
+            mine.zadd(key("u"), {"new%d" % n: time.time(), items[n % 20000]: time.time()})
+            added.append("new%d" % n)
+            n += 1
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(3):
+            bulk(d)
+            assert d.unseen("u", items[::101] + list(added)[-300:] + ["x"]) == ["x"]
+    finally:
+        stop.set()
+        writer.join()
+    bulk(d)
+    why = reasons(d, "u", items[:min(200, len(added))])
+    current = time.strftime("%Y-%m", time.gmtime())
+    assert set(why.values()) <= {"legacy", current}, set(why.values())  # the newer time counts
+
+
+def test_expire(bench):
+    redis = bench.redis()
+    redis.command("ZADD", key("u"), str(time.time()), "seen")
+    d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.after": "expire", "migrate.expire_days": "7"}))
+    bulk(d)
+    assert 7 * DAY - 60 < redis.command("TTL", key("u")) <= 7 * DAY
+
+
+def test_active_users_first(bench):
+    redis = bench.redis()
+    with redis.client() as c:
+        pipe = c.pipeline(transaction=False)
+        for u in range(3000):
+            pipe.zadd(key("u%d" % u), {"seen": time.time() - (50 if u % 2 else 1) * DAY})
+        pipe.execute()
+    d = bench.dedupd(redis=redis, settings=DUAL)
+    assert d.admin.post("/admin/migration", {"bulk": "start", "active_days": 30, "rate_users_s": 3000}).status == 202
+    wait_until(lambda: report(d)["bulk"]["pass"] == 2 or report(d)["bulk"]["users"] >= 1500, 20, "the first pass is done")
+    assert d.admin.post("/admin/migration", {"bulk": "pause"}).status == 202
+    state = report(d)["bulk"]
+    assert state["state"] == "paused" and state["passes"] == 2
+    active = [u for u in range(0, 200, 2) if migrated(d, "u%d" % u)]
+    asleep = [u for u in range(1, 200, 2) if migrated(d, "u%d" % u)]
+    assert len(active) == 100 and len(asleep) < 100, (len(active), len(asleep))
+    d.restart()  # paused it stays
+    assert report(d)["bulk"]["state"] == "paused"
+    done = bulk(d)
+    assert done["users"] == 3000, done
+    verify(d)
+
+
+def test_bad_orders(bench):
+    redis = bench.redis()
+    d = bench.dedupd(redis=redis)
+    assert d.admin.get("/admin/migration").status == 409
+    d.restart(DUAL)
+    for body in ({}, {"bulk": "stop"}, {"bulk": "start", "rate_users_s": -1}, {"bulk": "start", "days": 1}, {"bulk": 1}):
+        assert d.admin.post("/admin/migration", body).status == 400, body
+    assert d.admin.post("/admin/migration/verify", {"sample": "x"}).status == 400
+
+
+# ---- erasing
+
+@pytest.mark.parametrize("when", ["before", "after", "while"])
+def test_erased_is_not_migrated_again(place, when):
+    start, c = place
+    items = ["i%d" % i for i in range(60000 if when == "while" else 300)]
+    for at in range(0, len(items), 10000):
+        c.zadd(key("u"), {i: time.time() - 3600 for i in items[at:at + 10000]})
+    c.zadd(key("other"), {"seen": time.time() - 3600})
+    d = start(**{"migrate.margin_s": "0"})
+    if when == "after":
+        bulk(d)
+    if when == "while":
+        assert d.admin.post("/admin/migration", {"bulk": "start"}).status == 202
+    erased = d.admin.request("DELETE", "/users/u")
+    assert erased.status == 200, erased
+    wait_until(lambda: report(d)["bulk"]["state"] in ("done", "never"), 20, "the walk is over")
+    bulk(d)
+    sample = items[::len(items) // 300]
+    assert d.unseen("u", sample) == sample
+    assert not any(scene["periods"] for scene in d.admin.get("/users/u").json.get("scenes", ()))
+    assert c.exists(key("u"))
+    assert d.unseen("other", ["seen"]) == []
+    c.zadd(key("u"), {"i5": time.time() + 1})  # seen again, by a writer of the old store
+    assert "i5" not in d.unseen("u", ["i5", "i6"])
+    assert d.admin.request("DELETE", "/users/u?legacy=delete").status == 200
+    assert not c.exists(key("u"))
+    assert d.unseen("u", ["i5", "i6"]) == ["i5", "i6"]
+
+
+# ---- killed at any point
+
+class Traffic:
+    """Reads and writes, to old and new, of users that are being migrated, against an exact model. An item is certainly seen
+    once its write was acknowledged before a request began."""
+
+    def __init__(self, d, redis, users, seed):
+        self.d, self.redis, self.users, self.seed = d, redis, users, seed
+        self.seen = {u: {"i%d" % i for i in range(n)} for u, n in users.items()}
+        self.lock, self.stop = threading.Lock(), threading.Event()
+        self.failures, self.full, self.partial = [], 0, 0
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(4)]
+
+    def run(self, number):
+        rng = random.Random("%s/%d" % (self.seed, number))
+        while not self.stop.is_set():
+            try:
+                (self.read if rng.random() < 0.6 else self.write)(rng)
+            except Exception:  # pylint: disable=broad-except
+                self.stop.wait(0.01)  # away: what was not acknowledged promises nothing
+
+    def write(self, rng):
+        user, item = rng.choice(list(self.users)), "w%d" % rng.randrange(10**9)
+        if rng.random() < 0.5:
+            with self.redis.client() as c:
+                c.zadd(key(user), {item: time.time()})
+        else:
+            self.d.exposed(user, [item])
+        with self.lock:
+            self.seen[user].add(item)
+
+    def read(self, rng):
+        user = rng.choice(list(self.users))
+        with self.lock:
+            sure = set(self.seen[user])
+        candidates = rng.sample(sorted(sure), min(len(sure), 60)) + ["never%d" % rng.randrange(10**9)]
+        answer = self.d.http.post("/filter", {"user": user, "candidates": candidates})
+        if answer.status != 200:
+            return
+        if answer.json["history"] != "full":
+            self.partial += 1
+            return
+        self.full += 1
+        wrong = sure.intersection(answer.json["items"])
+        if wrong:
+            self.failures.append((user, sorted(wrong)[:5], migrated(self.d, user)))
+
+    def __enter__(self):
+        for t in self.threads:
+            t.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for t in self.threads:
+            t.join()
+
+
+@pytest.mark.parametrize("victim, after", [("dedupd", "keep"), ("dedupd", "delete"), ("redis", "delete"),
+                                           ("dedupctl", "keep")])
+def test_killed_during_the_walk(bench, victim, after):
+    # An fsync a command would make this slow, and only a killed Redis needs it.
+    redis = bench.redis(options={} if victim == "redis" else {"appendfsync": "no"})
+    rng = random.Random("%s %s" % (victim, after))
+    users = {"u%d" % u: rng.choice([1, 20, 129, 400]) for u in range(600)}
+    users["u0"] = 20000
+    with redis.client() as c:
+        pipe = c.pipeline(transaction=False)
+        for user, n in users.items():
+            pipe.zadd(key(user), {"i%d" % i: int(time.time() - rng.randrange(50 * DAY)) for i in range(n)})
+        pipe.execute()
+    busy = {u: users[u] for u in list(users)[:40]}
+    d = bench.dedupd(redis=redis, settings={"migrate.mode": "dual", "migrate.after": after, "migrate.margin_s": "30"})
+    with Traffic(d, redis, busy, victim) as traffic:
+        for _ in range(3):
+            ctl = subprocess.Popen([CTL, "--admin", url(d.admin), "migrate", "--rate",
+                                    "800", "--json"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                time.sleep(rng.uniform(0.05, 0.5))  # the moment of the kill is the point of the test
+                if victim == "dedupctl":
+                    ctl.send_signal(signal.SIGKILL)
+                else:
+                    process = d if victim == "dedupd" else redis
+                    process.kill9()
+                    process.start()
+            finally:
+                ctl.kill()
+                ctl.wait()
+        d.wait_full()
+        wait_until(lambda: report(d)["bulk"]["state"] != "running", 30, "the walk goes on to its end by itself")
+        bulk(d)
+    assert traffic.full > 50, (traffic.full, traffic.partial)
+    assert not traffic.failures, traffic.failures[:3]
+    verify(d)
+    bulk(d)
+    redis.command("DEL", *[key(u) for u in users])  # the sets alone have to know everything now
+    d.flush(everything=True)
+    for user, items in traffic.seen.items():
+        items = sorted(items)
+        for at in range(0, len(items), 5000):
+            assert d.unseen(user, items[at:at + 5000]) == [], user
+
+
+def test_reports_of_dedupctl(bench):
+    redis = bench.redis()
+    with redis.client() as c:
+        for u in range(300):
+            c.zadd(key("u%d" % u), {"i%d" % i: time.time() for i in range(20)})
+        c.set(key("x"), "x")
+    d = bench.dedupd(redis=redis, settings=DUAL)
+
+    def ctl(*words):
+        return subprocess.run([CTL, "--admin", url(d.admin)] + list(words),
+                              capture_output=True, text=True, timeout=60, check=False)
+    out = ctl("migrate", "--active-days", "3")
+    assert out.returncode == 0 and "done: 300 users, 6000 entries" in out.stdout and "1 keys of another" in out.stdout, out
+    out = ctl("migrate", "--status", "--json")
+    assert json.loads(out.stdout)["bulk"]["users"] == 300
+    out = ctl("migrate", "verify", "--sample", "500")
+    assert out.returncode == 0 and " 0 missing" in out.stdout, out
+    assert ctl("migrate", "--rate", "x").returncode == 2
+    assert ctl("migrate", "unknown").returncode == 2
+    d.restart({"migrate.mode": "off"})
+    assert ctl("migrate").returncode == 1
