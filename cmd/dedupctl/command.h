@@ -46,7 +46,6 @@ int dd_ctl_backup(const struct dd_ctl *given);
 int dd_ctl_restore(const struct dd_ctl *given);
 int dd_ctl_verify(const struct dd_ctl *given);
 int dd_ctl_load(const struct dd_ctl *given);
-int dd_ctl_load(const struct dd_ctl *ctl);
-int dd_ctl_migrate(const struct dd_ctl *ctl);
+int dd_ctl_migrate(const struct dd_ctl *given);
 
 #endif
