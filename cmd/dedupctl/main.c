@@ -46,10 +46,11 @@ static const char *from_environment(const char *name, const char *otherwise)
 /* The value of option `name` at argv[*i] ("--name VALUE" or "--name=VALUE"), or NULL. */
 static const char *option_value(int argc, char **argv, int *i, const char *name)
 {
+    const char *arg = argv[*i];
     size_t len = strlen(name);
-    if (strncmp(argv[*i], name, len)) return NULL;
-    if (argv[*i][len] == '=') return argv[*i] + len + 1;
-    return argv[*i][len] == 0 && *i + 1 < argc ? argv[++*i] : NULL;
+    if (!arg || strncmp(arg, name, len)) return NULL;
+    if (arg[len] == '=') return arg + len + 1;
+    return arg[len] == 0 && *i + 1 < argc ? argv[++*i] : NULL;
 }
 
 /* Reads options up to the subcommand; returns its place in argv, or -1 after a wrong option. */

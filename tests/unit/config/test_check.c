@@ -85,8 +85,7 @@ START_TEST(not_a_number_refused)
         expect_set_error(assignment, "(allowed: 16..1000000)");
     }
     expect_json_error("{\"scenes\": {\"push\": {\"fpr\": \"NaN\"}}}", DD_INVALID, "(allowed: 0.0001..0.05)");
-    expect_json_error("{\"scenes\": {\"push\": {\"capacity\": null}}}", DD_INVALID,
-                      "(allowed: 16..1000000)");
+    expect_json_error("{\"scenes\": {\"push\": {\"capacity\": null}}}", DD_INVALID, "(allowed: 16..1000000)");
 }
 END_TEST
 
