@@ -44,6 +44,8 @@ int dd_ctl_export(const struct dd_ctl *given);
 int dd_ctl_erase(const struct dd_ctl *given);
 int dd_ctl_backup(const struct dd_ctl *given);
 int dd_ctl_restore(const struct dd_ctl *given);
+int dd_ctl_trace(const struct dd_ctl *given);
+int dd_ctl_rebuild(const struct dd_ctl *given);
 int dd_ctl_verify(const struct dd_ctl *given);
 int dd_ctl_load(const struct dd_ctl *given);
 int dd_ctl_migrate(const struct dd_ctl *given);

@@ -1,10 +1,12 @@
 /* load: a history written into a data directory that no server uses. */
 #include "load.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "base/log.h"
@@ -157,6 +159,17 @@ static enum dd_err load(struct run *r, struct dd_store *store)
     return err;
 }
 
+/* What is loaded has no history: a rebuild must not replace these sets by what history knows. */
+static enum dd_err end_coverage(const char *dir)
+{
+    struct dd_buf path = {0};
+    dd_buf_addf(&path, "%s/history.lineage", dir);
+    dd_buf_add_u8(&path, 0);
+    bool gone = dd_buf_ok(&path) && (unlink((char *)path.data) == 0 || errno == ENOENT);
+    dd_buf_free(&path);
+    return gone ? DD_OK : DD_IO;
+}
+
 /* Closed as after a crash: the next server is a new incarnation, for which no set cached before is good. */
 static enum dd_err open_and_load(struct run *r, enum dd_store_compression c)
 {
@@ -177,13 +190,14 @@ static enum dd_err open_and_load(struct run *r, enum dd_store_compression c)
     if (err != DD_OK) return err;
     err = dd_store_open(&so, stats, &store);
     if (err == DD_OK) {
+        enum dd_err ended = end_coverage(r->o->dir);
         struct dd_loader given = r->loader;
         dd_loader_init(&r->loader, store);
         r->loader.scene = given.scene;
         r->loader.period = given.period;
         r->loader.window = given.window;
         r->loader.policy = given.policy;
-        err = load(r, store);
+        err = ended == DD_OK ? load(r, store) : ended;
         dd_loader_free(&r->loader);
         dd_store_close(store, false);
     } else if (err == DD_LOCKED) {

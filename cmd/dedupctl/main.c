@@ -13,6 +13,8 @@ static const struct dd_ctl_command commands[] = {
     {"export", "USER", "a user's filter set, to test candidates elsewhere", dd_ctl_export},
     {"erase", "USER... | --file FILE", "forget users altogether", dd_ctl_erase},
     {"migrate", "[verify]", "move users from an exact store in Redis; compare both", dd_ctl_migrate},
+    {"trace", "on|off|show USER", "record in plain text what one user is shown", dd_ctl_trace},
+    {"rebuild", "--user U | --scene S | --all", "filter sets anew from history", dd_ctl_rebuild},
     {"backup", "DIR", "a checkpoint of the store, while it serves", dd_ctl_backup},
     {"restore", "FROM TO", "a data directory from a backup; asks no server", dd_ctl_restore},
     {"verify", "[--data-dir DIR]", "read everything, check every checksum", dd_ctl_verify},

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "build.h"
 #include "dedup/admin.h"
+#include "dedup/history.h"
 #include "dedup/keeper.h"
+#include "dedup/trace.h"
 #include "files.h"
 #include "identity.h"
 #include "worker.h"
@@ -25,6 +27,8 @@ struct dd_app {
     struct dd_hot *hot;
     struct dd_wheel *wheel;
     struct dd_identity identity;
+    struct dd_trace *trace;
+    struct dd_history *history;
     struct dd_dedup *dedup;
     struct dd_migrate *migrate; /* NULL: nothing is migrated */
     struct dd_admin *admin_work;
@@ -89,6 +93,17 @@ static void load_deliveries(struct dd_app *app)
     if (err != DD_OK && err != DD_NOT_FOUND) dd_warn("deliveries.not_loaded", "error=%s", dd_err_name(err));
 }
 
+/* Before the scenes are registered: what the store does not know yet is covered by history from its
+ * beginning.
+ */
+static enum dd_err open_records(struct dd_app *app)
+{
+    struct dd_history_options ho = dd_build_history(app->config);
+    enum dd_err err = dd_trace_create(app->store, &app->clock, app->stats, &app->trace);
+    if (err != DD_OK) return err;
+    return dd_history_open(&ho, app->store, app->scenes, &app->clock, app->trace, &app->history);
+}
+
 static enum dd_err open_tiers(struct dd_app *app)
 {
     struct dd_store_options so = dd_build_store(app->config);
@@ -101,7 +116,8 @@ static enum dd_err open_tiers(struct dd_app *app)
     if (err != DD_OK) return err;
     resume(app);
     load_deliveries(app);
-    return register_scenes(app);
+    err = open_records(app);
+    return err == DD_OK ? register_scenes(app) : err;
 }
 
 /* Another process took over the store while this one gave no sign of life: it stops as on SIGTERM. */
@@ -115,6 +131,8 @@ static enum dd_err create_dedup(struct dd_app *app)
 {
     struct dd_wheel_options wheel = dd_build_wheel(app->config);
     struct dd_dedup_options dedup = dd_build_dedup(app->config);
+    dedup.history = app->history;
+    dedup.trace = app->trace;
     wheel.boot = &app->identity.boot;
     wheel.displaced = on_displaced;
     wheel.displaced_arg = app;
@@ -295,6 +313,8 @@ void dd_app_destroy(struct dd_app *app, bool clean)
     dd_migrate_destroy(app->migrate); /* after the loops, which read old keys through it */
     dd_dedup_destroy(app->dedup);
     dd_wheel_destroy(app->wheel);
+    dd_trace_destroy(app->trace); /* writes what is queued */
+    dd_history_close(app->history);
     if (clean) save(app);
     dd_hot_destroy(app->hot);
     if (app->store) dd_store_close(app->store, clean);

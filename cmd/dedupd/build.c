@@ -112,6 +112,17 @@ struct dd_dedup_options dd_build_dedup(const struct dd_config *c)
                                      .store_sync = c->store.durability == DD_CONFIG_DURABILITY_SYNC};
 }
 
+struct dd_history_options dd_build_history(const struct dd_config *c)
+{
+    static const enum dd_history_mode modes[] = {[DD_CONFIG_HISTORY_OFF] = DD_HISTORY_OFF,
+                                                 [DD_CONFIG_HISTORY_TRACED] = DD_HISTORY_TRACED,
+                                                 [DD_CONFIG_HISTORY_ALL] = DD_HISTORY_ALL};
+    return (struct dd_history_options){.mode = modes[c->history.mode],
+                                       .data_dir = c->data_dir,
+                                       .gap = c->migrate.mode == DD_CONFIG_MIGRATE_DUAL ? c->migrate.scene
+                                                                                        : NULL};
+}
+
 struct dd_wheel_options dd_build_wheel(const struct dd_config *c)
 {
     return (struct dd_wheel_options){.stage = dd_config_is_staged(c),

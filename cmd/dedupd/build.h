@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "config/config.h"
 #include "dedup/dedup.h"
+#include "dedup/history.h"
 #include "dedup/migrate.h"
 #include "http/http.h"
 
@@ -17,6 +18,7 @@ struct dd_hot_options dd_build_hot(const struct dd_config *c, const char *store_
 struct dd_migrate_options dd_build_migrate(const struct dd_config *c, const struct dd_scenes *scenes,
                                            struct dd_hot_options *server);
 struct dd_dedup_options dd_build_dedup(const struct dd_config *c);
+struct dd_history_options dd_build_history(const struct dd_config *c);
 struct dd_wheel_options dd_build_wheel(const struct dd_config *c);
 struct dd_http_options dd_build_http(const struct dd_config *c, const char *name);
 

@@ -8,6 +8,8 @@
 #include "api/auth.h"
 #include "api/codec.h"
 #include "dedup/backup.h"
+#include "dedup/rebuild.h"
+#include "dedup/trace_call.h"
 #include "dedup/user.h"
 
 #define DD_API_JSON "application/json"
@@ -66,6 +68,7 @@ struct dd_api_call {
         struct dd_export_call export;
         struct dd_erase_call erase;
         struct dd_checkpoint_call checkpoint;
+        struct dd_trace_call trace;
     } u;
 };
 
@@ -97,6 +100,9 @@ void dd_api_answer_err(const struct dd_api_origin *o, enum dd_err err);
 void dd_api_answer_fail(const struct dd_api_origin *o, unsigned status, const char *code, const char *field,
                         const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* The members of a trace's state, without braces. */
+void dd_api_add_trace(struct dd_buf *out, const struct dd_trace_state *t);
+
 /* ---- guard.c: who may call ---- */
 
 #define DD_API_OPEN    8u /* beside enum dd_auth_role: without a token and from anywhere */
@@ -120,6 +126,11 @@ void dd_api_verify(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_migration(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_migration_order(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_migration_verify(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_trace_start(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_trace_show(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_trace_stop(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_rebuild_start(struct dd_api_loop *al, const struct dd_api_origin *o);
+void dd_api_rebuild(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health_live(struct dd_api_loop *al, const struct dd_api_origin *o);
 void dd_api_health_ready(struct dd_api_loop *al, const struct dd_api_origin *o);

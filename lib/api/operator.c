@@ -70,6 +70,32 @@ static bool read_period(struct dd_api_call *c, struct dd_slice raw, struct dd_op
            fail(c, err, "period", "must be like 2026-11, 2026-Q4, 2026-W48, 2026-11-30 or forever");
 }
 
+static bool read_limit(struct dd_api_call *c, struct dd_slice value, struct dd_operator_params *out)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned digit = value.ptr[i] - (unsigned)'0';
+        n = digit <= 9 && i < 4 ? 10 * n + digit : 10000;
+        if (n == 10000) break;
+    }
+    out->limit = n;
+    return (n >= 1 && n <= 1000) || fail(c, DD_INVALID, "limit", "must be a number from 1 to 1000");
+}
+
+static bool read_page_param(struct dd_api_call *c, struct dd_slice name, struct dd_slice value,
+                            struct dd_operator_params *out, bool *taken)
+{
+    *taken = true;
+    if (dd_slice_eq(name, dd_slice_str("limit")))
+        return out->limit ? fail(c, DD_INVALID, "limit", "stands twice") : read_limit(c, value, out);
+    if (dd_slice_eq(name, dd_slice_str("before"))) {
+        out->before = value;
+        return true;
+    }
+    *taken = false;
+    return true;
+}
+
 static bool read_param(struct dd_api_call *c, unsigned allowed, struct dd_slice name, struct dd_slice value,
                        struct dd_operator_params *out)
 {
@@ -81,9 +107,12 @@ static bool read_param(struct dd_api_call *c, unsigned allowed, struct dd_slice 
         out->legacy = dd_slice_eq(value, dd_slice_str("delete"));
         return out->legacy || fail(c, DD_INVALID, "legacy", "can only be delete");
     }
-    dd_api_answer_fail(&c->origin, 400, "unknown_field", NULL,
-                       "there is no such parameter; allowed are: scene%s",
-                       allowed & DD_PARAM_PERIOD ? ", period" : "");
+    bool taken = false;
+    if ((allowed & DD_PARAM_PAGE) && !read_page_param(c, name, value, out, &taken)) return false;
+    if (taken) return true;
+    dd_api_answer_fail(
+        &c->origin, 400, "unknown_field", NULL, "there is no such parameter; allowed are: scene%s%s",
+        allowed & DD_PARAM_PERIOD ? ", period" : "", allowed & DD_PARAM_PAGE ? ", limit, before" : "");
     dd_api_call_release(c);
     return false;
 }

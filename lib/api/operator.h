@@ -7,7 +7,12 @@
 
 #include "api/internal.h"
 
-enum { DD_PARAM_SCENE = 1, DD_PARAM_PERIOD = 2, DD_PARAM_LEGACY = 4 };
+enum {
+    DD_PARAM_SCENE = 1,
+    DD_PARAM_PERIOD = 2,
+    DD_PARAM_LEGACY = 4,
+    DD_PARAM_PAGE = 8
+}; /* page: limit, before */
 
 /* Slices lie in the call's arena. */
 struct dd_operator_params {
@@ -17,6 +22,8 @@ struct dd_operator_params {
     bool has_period;
     struct dd_period period;
     bool legacy;
+    unsigned limit;         /* 0: not given; 1..1000 */
+    struct dd_slice before; /* text; empty: not given */
 };
 
 /* A call for the request, or NULL. */

@@ -37,6 +37,12 @@ static const struct route routes[] = {
      DD_AUTH_ADMIN},
     {"/users/{user}", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user, DD_AUTH_ADMIN},
     {"/users/{user}", DD_HTTP_DELETE, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_erase, DD_AUTH_ADMIN},
+    {"/users/{user}/trace", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_trace_show, DD_AUTH_ADMIN},
+    {"/users/{user}/trace", DD_HTTP_PUT, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_trace_start, DD_AUTH_ADMIN},
+    {"/users/{user}/trace", DD_HTTP_DELETE, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_trace_stop,
+     DD_AUTH_ADMIN},
+    {"/admin/rebuild", DD_HTTP_POST, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_rebuild_start, DD_AUTH_ADMIN},
+    {"/admin/rebuild", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_rebuild, DD_AUTH_ADMIN},
     {"/users/{user}/filter", DD_HTTP_GET, DD_API_ADMIN, DD_ENDPOINT_ADMIN, dd_api_user_filter, DD_AUTH_ADMIN},
 };
 
@@ -163,7 +169,8 @@ void dd_api_handle(void *ctx, struct dd_http_request *req)
         return;
     }
     o.endpoint = r->endpoint;
-    if (r->method == DD_HTTP_POST && !is_json(dd_http_request_header(req, "content-type"))) {
+    bool has_body = r->method == DD_HTTP_POST || r->method == DD_HTTP_PUT;
+    if (has_body && !is_json(dd_http_request_header(req, "content-type"))) {
         dd_api_answer_fail(&o, 415, "unsupported_media_type", NULL, "send application/json in UTF-8");
         return;
     }

@@ -116,7 +116,15 @@ static void inspect_done(void *arg)
         add_periods(out, &x->scenes[i], now_ms);
         dd_buf_add_u8(out, '}');
     }
-    dd_buf_add_str(out, "],\"trace\":null,\"migration\":");
+    dd_buf_add_str(out, "],\"trace\":");
+    if (x->traced) {
+        dd_buf_add_u8(out, '{');
+        dd_api_add_trace(out, &x->trace);
+        dd_buf_add_u8(out, '}');
+    } else {
+        dd_buf_add_str(out, "null");
+    }
+    dd_buf_add_str(out, ",\"migration\":");
     add_migration(out, &x->migration);
     dd_buf_add_u8(out, '}');
     answer(c, out);
@@ -171,7 +179,8 @@ static void erase_done(void *arg)
     struct dd_buf *out = scratch(c);
     dd_buf_add_u8(out, '{');
     add_member(out, "user", x->user);
-    dd_buf_addf(out, ",\"scenes\":%u,\"removed\":{\"sets\":%u,\"keys\":%u},", x->scenes, x->sets, x->keys);
+    dd_buf_addf(out, ",\"scenes\":%u,\"removed\":{\"sets\":%u,\"keys\":%u,\"records\":%u},", x->scenes,
+                x->sets, x->keys, x->records);
     add_others(out, x);
     dd_buf_add_u8(out, '}');
     answer(c, out);

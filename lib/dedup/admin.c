@@ -14,6 +14,8 @@ static void register_counters(struct dd_admin *a, struct dd_stats *stats)
     a->count.checkpoints = dd_stats_counter(stats, "dedupd_admin_checkpoints_total", "Checkpoints made.");
     a->count.verified = dd_stats_counter(stats, "dedupd_admin_verified_sets_total",
                                          "Filter sets read by verification.");
+    a->count.rebuilt = dd_stats_counter(stats, "dedupd_admin_rebuilt_sets_total",
+                                        "Filter sets made anew from history.");
 }
 
 static enum dd_err open_parts(struct dd_admin *a)

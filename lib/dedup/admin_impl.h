@@ -8,18 +8,21 @@
 #include "dedup/admin.h"
 #include "dedup/backup.h"
 #include "dedup/internal.h"
+#include "dedup/rebuild.h"
 
 struct dd_admin {
     struct dd_dedup *d;
     struct dd_pool *users, *store;                        /* of one thread each */
     struct dd_hot_staging *users_staging, *store_staging; /* of those threads; NULL: embedded */
     struct {
-        struct dd_counter *erased, *forgotten, *checkpoints, *verified;
+        struct dd_counter *erased, *forgotten, *checkpoints, *verified, *rebuilt;
     } count;
     _Atomic bool stop;
     pthread_mutex_t lock; /* guards what follows */
     struct dd_verify_status verify;
     struct dd_job verify_job;
+    struct dd_rebuild_status rebuild;
+    struct dd_job rebuild_job;
 };
 
 /* Runs run(arg) on the pool's thread, then done(arg) on the loop. DD_BUSY, DD_SHUTDOWN: neither runs. */

@@ -1,3 +1,4 @@
+#include "dedup/history.h"
 #include "dedup/internal.h"
 #include "dedup/migrate_impl.h"
 
@@ -200,6 +201,9 @@ void dd_dedup_get_status(struct dd_dedup *d, struct dd_dedup_status *out)
     dd_store_get_status(d->store, &out->store);
     dd_hot_get_status(d->hot, &out->hot);
     if (d->wheel) dd_wheel_get_status(d->wheel, &out->wheel);
-    out->writable = out->store.writable || (out->hot.up && out->wheel.staging != DD_STAGING_OFF);
+    bool staged = out->hot.up && out->wheel.staging != DD_STAGING_OFF &&
+                  dd_history_mode(d->options.history) !=
+                      DD_HISTORY_ALL; /* which needs the store in any case */
+    out->writable = out->store.writable || staged;
     out->full = (out->hot.embedded || out->hot.up) && out->hot.recent_intact;
 }

@@ -42,12 +42,16 @@
 
 struct dd_dedup;
 struct dd_dedup_loop;
+struct dd_history; /* history.h */
+struct dd_trace;   /* trace.h */
 
 struct dd_dedup_options {
     int64_t deadline_ms;   /* of a call, from its start */
     int64_t max_future_ms; /* event times up to this far ahead count as now; beyond they are an error */
     unsigned pending_max;  /* staged items of one user and period; past it an event is DD_LIMIT */
     bool store_sync;       /* the store fsyncs before it acknowledges: direct writes are "sync", else "wal" */
+    struct dd_history *history; /* borrowed; NULL: no raw ids are kept */
+    struct dd_trace *trace;     /* borrowed; NULL: nobody is traced */
 };
 
 /* Borrows everything; all must outlive the result. wheel NULL: nothing is staged. */
@@ -106,6 +110,7 @@ struct dd_exposed_call {
     /* in */
     struct dd_exposed_event *events;
     unsigned n;
+    bool claimed; /* by a /filter, for the trace */
     struct dd_arena *arena;
     void (*done)(void *arg);
     void (*finished)(void *arg);
@@ -113,7 +118,7 @@ struct dd_exposed_call {
     /* out */
     enum dd_err err; /* DD_OK: see each event; DD_INVALID: event `bad_event` has its ts too far ahead, nothing
                         was written; DD_UNAVAILABLE, DD_DISK_FULL, DD_TIMEOUT, DD_BUSY, DD_NO_MEMORY: nothing
-                        acknowledged */
+                        acknowledged. DD_BUSY also: a user of the call is just being erased */
     unsigned bad_event;
     unsigned accepted, expired, limited; /* items */
     enum dd_durability durability;

@@ -2,6 +2,7 @@
  * step. */
 #include "dedup/index.h"
 #include "dedup/internal.h"
+#include "dedup/trace.h"
 
 struct dd_delivered_state {
     struct dd_delivered_call *c;
@@ -40,6 +41,21 @@ static void on_deadline(void *arg)
     settle(s);
 }
 
+static void trace(const struct dd_delivered_state *s)
+{
+    struct dd_dedup *d = s->dl->d;
+    struct dd_trace_note *note = NULL;
+    for (unsigned i = 0; d->options.trace && s->claim.err == DD_OK && i < s->claim.n; i++) {
+        if (!s->claim.won[i]) continue;
+        if (!note)
+            note = dd_trace_begin(d->options.trace, s->claim.scene, s->claim.user, DD_TRACE_DELIVERED,
+                                  DD_TRACE_BY_REQUEST, s->claim.now_ms);
+        if (!note) return;
+        dd_trace_add(note, s->claim.ids[i]);
+    }
+    dd_trace_end(d->options.trace, note);
+}
+
 static void take_claim(struct dd_delivered_state *s)
 {
     struct dd_dedup *d = s->dl->d;
@@ -48,6 +64,7 @@ static void take_claim(struct dd_delivered_state *s)
         s->won[s->claimed_item[i]] = s->claim.won[i];
         dd_count(s->claim.won[i] ? d->count.claimed : d->count.claim_lost, 1);
     }
+    trace(s);
     answer(s, s->claim.err);
 }
 

@@ -13,7 +13,9 @@
  *
  * Redis away: nothing is done at all (step 1 fails), or what is done is repeated by the next try. */
 #include "dedup/admin_impl.h"
+#include "dedup/history.h"
 #include "dedup/migrate_impl.h"
+#include "dedup/trace.h"
 #include "dedup/user.h"
 
 struct erase {
@@ -29,6 +31,7 @@ struct erase {
 static void finish(struct erase *s)
 {
     s->dl->inflight--;
+    dd_history_leave(s->a->d->options.history, s->user);
     if (s->c->err == DD_OK) dd_count(s->a->count.erased, 1);
     s->c->done(s->c->arg);
 }
@@ -66,6 +69,7 @@ static enum dd_err count_sets(struct erase *s, const struct dd_user_scene *scene
     return err;
 }
 
+/* The records of a set go in the same commit. */
 static enum dd_err erase_sets(struct erase *s, const struct dd_user_scene *scene)
 {
     struct dd_store_op *ops = dd_arena_calloc(s->c->arena, scene->n, sizeof *ops);
@@ -74,7 +78,22 @@ static enum dd_err erase_sets(struct erase *s, const struct dd_user_scene *scene
         ops[i] = (struct dd_store_op){
             .kind = DD_STORE_ERASE, .scene = scene->name, .user = s->user, .period = scene->period[i]};
     struct dd_store_batch batch = {.ops = ops, .n = scene->n, .sync = true};
-    return dd_store_write_wait(s->a->d->store, &batch);
+    enum dd_err err = dd_store_write_wait(s->a->d->store, &batch);
+    for (unsigned i = 0; i < scene->n && err == DD_OK; i++) {
+        err = ops[i].result;
+        s->c->records += ops[i].records;
+    }
+    return err;
+}
+
+/* What was recorded in plain cannot be told by period, so a trace goes with any of them. */
+static enum dd_err clean_trace(struct erase *s)
+{
+    uint64_t removed;
+    if (!s->a->d->options.trace) return DD_OK;
+    enum dd_err err = dd_trace_stop(s->a->d->options.trace, s->user, s->c->scene, &removed);
+    s->c->records += (unsigned)removed;
+    return err == DD_NOT_FOUND ? DD_OK : err;
 }
 
 static enum dd_err clean_store(struct erase *s)
@@ -84,7 +103,7 @@ static enum dd_err clean_store(struct erase *s)
         err = count_sets(s, &s->scenes[i]);
         if (err == DD_OK) err = erase_sets(s, &s->scenes[i]);
     }
-    return err;
+    return err == DD_OK ? clean_trace(s) : err;
 }
 
 /* Before the sets: a migration of the user either sees this mark or is stripped (migrate_users.c). */
@@ -170,18 +189,20 @@ static void on_first(void *arg)
 void dd_user_erase(struct dd_admin *a, struct dd_dedup_loop *dl, struct dd_erase_call *c)
 {
     struct erase *s = dd_arena_calloc(c->arena, 1, sizeof *s);
-    c->scenes = c->keys = c->sets = c->others_n = 0;
+    c->scenes = c->keys = c->sets = c->records = c->others_n = 0;
     c->others = NULL;
     c->err = DD_OK;
     enum dd_err err = DD_NO_MEMORY;
     if (s) {
         *s = (struct erase){.c = c, .a = a, .dl = dl, .user = c->user};
+        dd_history_enter(a->d->options.history, s->user); /* until all is done: history.h */
         err = dd_admin_submit(a->users, &s->job, dl->loop, run_first, on_first, s);
     }
     if (err == DD_OK) {
         dl->inflight++;
         return;
     }
+    if (s) dd_history_leave(a->d->options.history, s->user);
     c->err = err;
     c->done(c->arg);
 }

@@ -17,7 +17,9 @@ void dd_exposed_answer(struct dd_exposed_state *s, enum dd_err err)
     if (s->answered) return;
     s->answered = true;
     dd_timer_stop(&s->deadline);
+    if (err == DD_OK && !dd_exposed_record_stands(s)) err = DD_BUSY;
     c->err = err;
+    if (err == DD_OK) dd_exposed_trace(s);
     if (err != DD_OK) c->accepted = c->expired = c->limited = 0;
     dd_count(s->dl->d->count.exposed_items, c->accepted);
     dd_count(s->dl->d->count.expired_items, c->expired);
@@ -155,7 +157,8 @@ void dd_dedup_exposed(struct dd_dedup_loop *dl, struct dd_exposed_call *c)
     }
     s->c = c;
     s->dl = dl;
-    s->answered = s->staging_failed = false;
+    s->answered = s->staging_failed = s->direct = false;
+    s->work = NULL;
     s->io = s->next = s->stage_tries = 0;
     dl->inflight++;
     dd_timer_init(&s->deadline, dl->loop, on_deadline, s);

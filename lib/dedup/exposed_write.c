@@ -43,7 +43,10 @@ static void on_commit(void *arg)
     enum dd_err err = s->batch.err;
     if (err == DD_DISK_FULL && s->staging_failed)
         err = DD_UNAVAILABLE; /* Redis and the store are both away */
-    weaken(s->c, direct_durability(s));
+    if (s->direct)
+        weaken(s->c, direct_durability(s));
+    else
+        err = DD_OK; /* a record too many does no harm */
     dd_exposed_answer(s, err);
     dd_exposed_settle(s);
 }
@@ -70,7 +73,9 @@ static enum dd_err make_ops(struct dd_exposed_state *s, struct dd_store_op *ops,
     struct dd_buf scratch = {0};
     enum dd_err err = DD_OK;
     for (unsigned i = 0; i < s->c->n && err == DD_OK; i++) {
+        if (dd_exposed_record_op(s, i, &ops[*n])) ++*n;
         if (s->work[i].route != DD_ROUTE_DIRECT) continue;
+        s->direct = true;
         err = make_op(s, i, &scratch, &ops[(*n)++]);
         accept(s, i);
     }
@@ -81,7 +86,7 @@ static enum dd_err make_ops(struct dd_exposed_state *s, struct dd_store_op *ops,
 static void write_direct(struct dd_exposed_state *s)
 {
     struct dd_exposed_call *c = s->c;
-    struct dd_store_op *ops = dd_arena_alloc(c->arena, c->n * sizeof *ops);
+    struct dd_store_op *ops = dd_arena_alloc(c->arena, 2 * c->n * sizeof *ops);
     unsigned n = 0;
     enum dd_err err = ops ? make_ops(s, ops, &n) : DD_NO_MEMORY;
     if (err == DD_OK && n) {
@@ -216,5 +221,10 @@ void dd_exposed_write(struct dd_exposed_state *s)
         for (unsigned k = 0; k < e->n; k++)
             s->work[i].fps[k] = e->items[k].fp = dd_hash_fingerprint(s->work[i].seed, e->items[k].id);
     }
-    stage(s);
+    enum dd_err err = dd_exposed_record_make(s);
+    if (err == DD_OK) err = dd_exposed_record_first(s, stage);
+    if (err == DD_OK)
+        stage(s);
+    else if (err != DD_PENDING)
+        dd_exposed_answer(s, err);
 }

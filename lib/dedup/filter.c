@@ -19,6 +19,7 @@
  * The deadline answers with what is known while the store is being read, marked partial; where nothing may be
  * promised yet (a claim, an exposure under way) it answers DD_TIMEOUT. */
 #include "dedup/filter_impl.h"
+#include "dedup/trace.h"
 
 void dd_filter_settle(struct dd_filter_state *s)
 {
@@ -60,6 +61,9 @@ void dd_filter_answer(struct dd_filter_state *s, enum dd_err err)
         for (unsigned i = 0; i < c->n; i++)
             c->filtered += c->reason[i] != DD_REASON_UNSEEN;
         count_answer(s);
+        if (c->claim != DD_CLAIM_NONE)
+            dd_trace_items(s->dl->d->options.trace, s->scene, s->user, DD_TRACE_DELIVERED, DD_TRACE_BY_CLAIM,
+                           s->claim.now_ms, s->index.items, s->chosen, c->chosen_n);
     }
     c->done(c->arg);
 }
@@ -109,6 +113,7 @@ static void record(struct dd_filter_state *s)
         .scene = c->scene, .user = s->user, .items = items, .n = c->chosen_n, .ts_ms = DD_TS_NOW};
     s->record = (struct dd_exposed_call){.events = &s->record_event,
                                          .n = 1,
+                                         .claimed = true,
                                          .arena = c->arena,
                                          .done = on_record_done,
                                          .finished = on_record_finished,

@@ -11,8 +11,12 @@
  * loses nothing else, which stripping (as for an erase) would. Step 2 before step 3: a wheel that reads after
  * the mark must not find the item.
  *
- * Cached sets need no care: the commit has raised the cells. */
+ * Cached sets need no care: the commit has raised the cells. Records of the history are rewritten without the
+ * items before step 3, so that a rebuild comes before the sets are rewritten or does not find the items;
+ * while that goes on no staged exposure of the user is acknowledged (history.h). */
 #include "dedup/admin_impl.h"
+#include "dedup/history.h"
+#include "store/history.h"
 #include "dedup/user.h"
 
 struct forget {
@@ -131,14 +135,85 @@ static enum dd_err rewrite_sets(struct forget *s)
     return err;
 }
 
+/* ---- history ---- */
+
+struct rewrite {
+    struct forget *s;
+    struct dd_buf ops; /* struct dd_store_op */
+    struct dd_period period;
+};
+
+static bool is_named(const struct forget *s, struct dd_slice item)
+{
+    for (unsigned i = 0; i < s->c->n; i++)
+        if (dd_slice_eq(item, s->ids[i])) return true;
+    return false;
+}
+
+/* The record without the items: only its head when none is left. */
+static void copy_rest(const struct forget *s, struct dd_slice value, struct dd_slice rest, struct dd_buf *out)
+{
+    struct dd_slice item;
+    dd_buf_add(out, value.ptr, value.len - rest.len);
+    while (dd_history_next_item(&rest, &item))
+        if (!is_named(s, item)) dd_buf_add(out, item.ptr - 2, item.len + 2);
+}
+
+static bool rewrite_record(void *arg, struct dd_slice suffix, struct dd_slice value)
+{
+    struct rewrite *r = arg;
+    struct forget *s = r->s;
+    struct dd_buf out = {0};
+    struct dd_slice rest;
+    int64_t ts_ms;
+    if (!dd_history_open_record(value, &ts_ms, &rest)) return true;
+    size_t head = value.len - rest.len;
+    copy_rest(s, value, rest, &out);
+    if (dd_buf_ok(&out) && out.len != value.len) {
+        struct dd_store_op op = {.kind = DD_STORE_RECORD,
+                                 .scene = s->scene,
+                                 .user = s->user,
+                                 .period = r->period,
+                                 .suffix = dd_arena_copy(s->c->arena, suffix),
+                                 .read_number = UINT64_MAX};
+        if (out.len > head) op.operand = dd_arena_copy(s->c->arena, dd_buf_slice(&out));
+        if (!op.suffix.len || (out.len > head && !op.operand.len)) r->ops.failed = true;
+        dd_buf_add(&r->ops, &op, sizeof op);
+    }
+    if (!dd_buf_ok(&out)) r->ops.failed = true;
+    dd_buf_free(&out);
+    return dd_buf_ok(&r->ops);
+}
+
+static enum dd_err rewrite_records(struct forget *s)
+{
+    struct rewrite r = {.s = s};
+    enum dd_err err = DD_OK;
+    for (unsigned i = 0; i < s->where->n && err == DD_OK; i++) {
+        r.period = s->where->period[i];
+        err = dd_store_each_record(s->a->d->store, s->scene, s->user, r.period, rewrite_record, &r);
+    }
+    if (err == DD_OK && !dd_buf_ok(&r.ops)) err = DD_NO_MEMORY;
+    struct dd_store_batch batch = {.ops = (struct dd_store_op *)(void *)r.ops.data,
+                                   .n = (unsigned)(r.ops.len / sizeof(struct dd_store_op)),
+                                   .sync = true};
+    if (err == DD_OK && batch.n) err = dd_store_write_wait(s->a->d->store, &batch);
+    dd_buf_free(&r.ops);
+    return err;
+}
+
 static void run(void *arg)
 {
     struct forget *s = arg;
+    struct dd_history *h = s->a->d->options.history;
     unsigned n;
+    dd_history_enter(h, s->user);
     s->err = dd_user_scenes(s->a, s->scene, NULL, s->c->arena, &s->where, &n);
     if (s->err == DD_OK) s->err = check_sets(s);
     if (s->err == DD_OK) s->err = remove_pending(s);
+    if (s->err == DD_OK) s->err = rewrite_records(s);
     if (s->err == DD_OK) s->err = rewrite_sets(s);
+    dd_history_leave(h, s->user);
 }
 
 /* ---- steps 1 and 4, on the loop ---- */

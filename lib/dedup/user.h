@@ -5,6 +5,7 @@
 
 #include "dedup/admin.h"
 #include "dedup/migrate.h"
+#include "dedup/trace.h"
 #include "filter/filter.h"
 
 /* ---- looking ---- */
@@ -43,6 +44,8 @@ struct dd_inspect_call {
     const struct dd_inspect_scene *scenes; /* those in which anything is known */
     unsigned scene_n;
     struct dd_migrate_mark migration; /* of the scene that is migrated to, if there is one */
+    bool traced;                      /* trace is set; then DD_NOT_FOUND is not the answer */
+    struct dd_trace_state trace;
 };
 
 void dd_user_inspect(struct dd_dedup_loop *dl, struct dd_inspect_call *c);
@@ -92,7 +95,8 @@ struct dd_erase_call {
                         has such periods; DD_UNAVAILABLE, DD_DISK_FULL, DD_IO, DD_BUSY, DD_NO_MEMORY: call
                         again, some may be gone already */
     unsigned scenes; /* that were gone through */
-    unsigned keys, sets; /* removed: keys of the hot tier, filter sets */
+    unsigned keys, sets,
+        records; /* removed: keys of the hot tier, filter sets, records of history and trace */
     const struct dd_erase_other *others;
     unsigned others_n;
 };

@@ -26,7 +26,9 @@ static void finish(struct inspect *s, enum dd_err err)
     c->scenes = s->found;
     c->partial = !s->complete;
     if (err == DD_OK) err = s->read_err;
-    if (err == DD_OK && !c->scene_n) err = s->complete ? DD_NOT_FOUND : DD_UNAVAILABLE;
+    struct dd_trace *trace = s->dl->d->options.trace;
+    c->traced = trace && dd_trace_get(trace, c->user, &c->trace) == DD_OK;
+    if (err == DD_OK && !c->scene_n && !c->traced) err = s->complete ? DD_NOT_FOUND : DD_UNAVAILABLE;
     c->err = err;
     s->dl->inflight--;
     c->done(c->arg);

@@ -65,16 +65,27 @@ static enum dd_err update(struct dd_commit *c, struct dd_store_op *op, struct dd
     dd_buf_reset(&c->current);
     dd_buf_reset(&c->value);
     enum dd_err err = dd_rocks_get(&c->store->rocks, DD_FAMILY_SETS, key, &c->current);
+    if (err == DD_CORRUPT && op->record) { /* a rebuild replaces also what RocksDB cannot read */
+        dd_buf_reset(&c->current);
+        dd_buf_add_u8(&c->current, 0); /* no set: a union with it is flagged damaged */
+        err = DD_OK;
+    }
     if (err != DD_OK && err != DD_NOT_FOUND) return err;
+    if (op->record && (err = dd_history_feed(c, op, key)) != DD_OK) return err;
     err = op->update(op->update_arg, dd_buf_slice(&c->current), &c->value);
     if (err == DD_OK && !dd_buf_ok(&c->value)) err = DD_NO_MEMORY;
     if (err == DD_OK) put_set(c, key, dd_buf_slice(&c->value));
     return err;
 }
 
-static void erase(struct dd_commit *c, struct dd_slice key, uint64_t key_hash)
+static void erase(struct dd_commit *c, struct dd_store_op *op, struct dd_slice key, uint64_t key_hash)
 {
     struct dd_repair_key meta;
+    if (atomic_load(&c->store->has_records)) {
+        write_out(c, false); /* the records of this group must be found */
+        if (c->err == DD_OK) op->result = dd_history_erase(c, key, &op->records);
+        if (c->err != DD_OK || op->result != DD_OK) return;
+    }
     dd_marks_add(c->store->marks, key_hash, c->number);
     put_set(c, key, dd_slice_of(NULL, 0));
     dd_repair_meta_key(&meta, key);
@@ -113,16 +124,28 @@ static void outdate(struct dd_commit *c, uint64_t key_hash)
     c->wrote = true;
 }
 
+/* Ops that leave the sets as they are. */
+static bool is_beside(const struct dd_store_op *op)
+{
+    return op->kind == DD_STORE_RECORD || op->kind == DD_STORE_PUT;
+}
+
 static void apply(struct dd_commit *c, struct dd_store_op *op)
 {
     struct dd_key key;
     op->stripped = false;
+    op->records = 0;
+    op->result = is_beside(op) && (!op->suffix.len || op->suffix.len > DD_STORE_NAME_MAX) ? DD_INVALID
+                                                                                          : DD_OK;
+    if (op->kind == DD_STORE_PUT && op->result == DD_OK)
+        dd_history_put(c, op->family, dd_slice_of(NULL, 0), op);
+    if (op->kind == DD_STORE_PUT || op->result != DD_OK) return;
     op->result = dd_key_encode(&key, op->period, op->scene, op->user);
     if (op->result != DD_OK) return;
     struct dd_slice k = dd_key_slice(&key);
     uint64_t key_hash = dd_hash64(k, dd_get_le64(c->store->secret.bytes));
     if (op->kind == DD_STORE_ERASE) {
-        erase(c, k, key_hash);
+        erase(c, op, k, key_hash);
         return;
     }
     enum dd_mark_verdict verdict = judge(c, op, key_hash);
@@ -135,6 +158,8 @@ static void apply(struct dd_commit *c, struct dd_store_op *op)
     if (op->kind == DD_STORE_UPDATE && op->outdates) outdate(c, key_hash);
     if (op->kind == DD_STORE_MERGE)
         merge(c, op, k);
+    else if (op->kind == DD_STORE_RECORD)
+        dd_history_put(c, DD_STORE_HISTORY, k, op);
     else
         op->result = update(c, op, k);
 }
@@ -161,6 +186,7 @@ static void publish(struct dd_commit *c, const struct dd_store_batch *group)
     for (const struct dd_store_batch *b = group; b; b = b->next) {
         for (unsigned i = 0; i < b->n; i++) {
             const struct dd_store_op *op = &b->ops[i];
+            if (is_beside(op)) continue;
             uint64_t user_hash = dd_hash_user_seed(&s->secret, op->scene, op->user);
             dd_change_raise(s->change, op->period, user_hash, c->number);
         }

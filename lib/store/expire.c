@@ -22,6 +22,8 @@ struct ranges {
 static enum dd_err gather(void *arg, struct dd_period period)
 {
     struct ranges *r = arg;
+    for (size_t i = 0; i < r->n; i++)
+        if (dd_period_eq(r->period[i], period)) return DD_OK;
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 16;
         struct dd_period *grown = realloc(r->period, cap * sizeof *grown);
@@ -99,7 +101,9 @@ enum dd_err dd_store_expire(struct dd_store *s, struct dd_slice scene, enum dd_p
                             int32_t first_kept)
 {
     struct ranges r = {.scene = scene};
-    enum dd_err err = dd_scan_periods(s, scene, kind, first_kept, gather, &r);
+    enum dd_err err = DD_OK;
+    for (size_t i = 0; i < sizeof ranged / sizeof *ranged && err == DD_OK; i++)
+        err = dd_scan_periods(s, ranged[i], scene, kind, first_kept, gather, &r);
     for (size_t i = 0; i < r.n && err == DD_OK; i++)
         err = drop(s, scene, r.period[i]);
     free(r.period);

@@ -1,4 +1,5 @@
-/* Plain files and directories: whole reads and writes, durable renames, free space. Private to lib/store.
+/* Plain files and directories: whole reads and writes, durable renames, free space. Private to lib/store and
+ * to the history of lib/dedup.
  * Threads: pure functions over the file system. */
 #ifndef DD_STORE_FILES_H
 #define DD_STORE_FILES_H

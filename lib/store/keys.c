@@ -38,18 +38,27 @@ enum dd_err dd_key_encode(struct dd_key *k, struct dd_period period, struct dd_s
     return err;
 }
 
-enum dd_err dd_key_decode(struct dd_slice key, struct dd_period *period, struct dd_slice *scene,
-                          struct dd_slice *user)
+enum dd_err dd_key_decode_head(struct dd_slice key, struct dd_period *period, struct dd_slice *scene,
+                               struct dd_slice *user)
 {
     if (key.len < SCENE_AT || !kind_ok(key.ptr[0])) return DD_CORRUPT;
     uint32_t ordinal = dd_get_be32(key.ptr + 1);
     size_t scene_len = key.ptr[SCENE_AT - 1], user_at = SCENE_AT + scene_len + 1;
     if (ordinal > INT32_MAX || scene_len == 0 || user_at >= key.len) return DD_CORRUPT;
-    if (key.ptr[user_at - 1] != key.len - user_at) return DD_CORRUPT;
+    size_t user_len = key.ptr[user_at - 1];
+    if (user_len == 0 || user_len > key.len - user_at) return DD_CORRUPT;
     *period = (struct dd_period){(enum dd_period_kind)key.ptr[0], (int32_t)ordinal};
     *scene = dd_slice_of(key.ptr + SCENE_AT, scene_len);
-    *user = dd_slice_of(key.ptr + user_at, key.len - user_at);
+    *user = dd_slice_of(key.ptr + user_at, user_len);
     return DD_OK;
+}
+
+enum dd_err dd_key_decode(struct dd_slice key, struct dd_period *period, struct dd_slice *scene,
+                          struct dd_slice *user)
+{
+    enum dd_err err = dd_key_decode_head(key, period, scene, user);
+    if (err == DD_OK && user->ptr + user->len != key.ptr + key.len) err = DD_CORRUPT;
+    return err;
 }
 
 /* The smallest key above every key that begins with k. The first byte is a kind, so the carry ends before it.

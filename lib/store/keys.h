@@ -36,6 +36,10 @@ enum dd_err dd_key_encode(struct dd_key *k, struct dd_period period, struct dd_s
 enum dd_err dd_key_decode(struct dd_slice key, struct dd_period *period, struct dd_slice *scene,
                           struct dd_slice *user) DD_MUST_USE;
 
+/* The same of a key that begins with that of a set; what follows it is not looked at. */
+enum dd_err dd_key_decode_head(struct dd_slice key, struct dd_period *period, struct dd_slice *scene,
+                               struct dd_slice *user) DD_MUST_USE;
+
 /* The range [start, end) of every user of a scene's period. DD_INVALID as above. */
 enum dd_err dd_key_range(struct dd_period period, struct dd_slice scene, struct dd_key *start,
                          struct dd_key *end) DD_MUST_USE;

@@ -6,6 +6,7 @@
  *   scene/<scene>      u8 period kind, u16 little-endian window
  *   quarantine/<key>   the bytes of a set that could not be read (repair.c)
  *   probe              empty (writer.c)
+ *   trace/..., history/...   of lib/dedup (DD_STORE_PUT)
  *
  * The first three are written in one synced commit when the store is made. */
 #include <inttypes.h>
@@ -122,7 +123,7 @@ static enum dd_err check_change(struct dd_store *s, struct dd_slice scene, const
     *existing = (enum dd_period_kind)recorded->data[0];
     if (memcmp(recorded->data, wanted, 3) == 0) return DD_EXISTS;
     if (recorded->data[0] == wanted[0]) return DD_OK;
-    enum dd_err err = dd_scan_periods(s, scene, *existing, INT32_MAX, found_one, NULL);
+    enum dd_err err = dd_scan_periods(s, DD_FAMILY_SETS, scene, *existing, INT32_MAX, found_one, NULL);
     return err == DD_EXISTS ? DD_INVALID : err;
 }
 

@@ -58,7 +58,7 @@ static enum place place_of(const rocksdb_iterator_t *it, struct dd_slice scene, 
     struct dd_slice key_scene, user;
     struct dd_period period;
     if (!rocksdb_iter_valid(it)) return PLACE_END;
-    if (dd_key_decode(iterator_key(it), &period, &key_scene, &user) != DD_OK) return PLACE_END;
+    if (dd_key_decode_head(iterator_key(it), &period, &key_scene, &user) != DD_OK) return PLACE_END;
     if (period.kind != kind || period.ordinal >= first_kept) return PLACE_END;
     *ordinal = period.ordinal;
     if (dd_slice_eq(key_scene, scene)) return PLACE_IN_SCENE;
@@ -68,12 +68,12 @@ static enum place place_of(const rocksdb_iterator_t *it, struct dd_slice scene, 
 }
 
 /* Skips from range to range: one or two seeks for each period that holds any scene's keys. */
-enum dd_err dd_scan_periods(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
-                            int32_t first_kept, dd_scan_period visit, void *arg)
+enum dd_err dd_scan_periods(struct dd_store *s, enum dd_family family, struct dd_slice scene,
+                            enum dd_period_kind kind, int32_t first_kept, dd_scan_period visit, void *arg)
 {
     rocksdb_readoptions_t *ro = scan_options(NULL);
     rocksdb_readoptions_set_readahead_size(ro, 0);
-    rocksdb_iterator_t *it = rocksdb_create_iterator_cf(s->rocks.db, ro, s->rocks.family[DD_FAMILY_SETS]);
+    rocksdb_iterator_t *it = rocksdb_create_iterator_cf(s->rocks.db, ro, s->rocks.family[family]);
     enum dd_err err = DD_OK;
     for (int32_t ordinal = 0; err == DD_OK && ordinal < first_kept;) {
         struct dd_key start, end;
@@ -94,5 +94,5 @@ enum dd_err dd_scan_periods(struct dd_store *s, struct dd_slice scene, enum dd_p
 enum dd_err dd_store_each_period(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
                                  dd_store_period_visit visit, void *arg)
 {
-    return dd_scan_periods(s, scene, kind, INT32_MAX, visit, arg);
+    return dd_scan_periods(s, DD_FAMILY_SETS, scene, kind, INT32_MAX, visit, arg);
 }

@@ -73,6 +73,7 @@ static enum dd_err open_parts(struct dd_store *s, struct dd_stats *stats)
     if (err != DD_OK) return err;
     dd_guard_check(s);
     err = dd_meta_open(s);
+    if (err == DD_OK) atomic_store(&s->has_records, dd_history_any(s));
     if (err == DD_OK) err = load_change(s);
     if (err == DD_OK) err = dd_pool_create(s->options.pool_threads, s->options.pool_queue, &s->pool);
     if (err == DD_OK) err = dd_writer_start(s);

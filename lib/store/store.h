@@ -107,18 +107,33 @@ enum dd_store_op_kind {
     DD_STORE_MERGE,  /* operand is merged into the set */
     DD_STORE_UPDATE, /* update() runs on the writer thread with the current set and gives the new one */
     DD_STORE_ERASE,  /* the set is deleted, and operands read before this commit are stripped (see
-                        read_number); a quarantined blob of the set goes with it */
+                        read_number); a quarantined blob of the set and its records go with it */
+    DD_STORE_RECORD, /* operand becomes the record `suffix` of the set's history; empty: it is deleted. The
+                        set stays as it is. Stripped like a merge. */
+    DD_STORE_PUT,    /* operand becomes the value of key `suffix` in `family`; empty: it is deleted. scene,
+                        user, period and read_number mean nothing */
 };
+
+/* Where DD_STORE_PUT and dd_store_scan may go: small values of other modules, under names that those choose
+ * (proto/storage.md lists all of them). */
+enum dd_store_family { DD_STORE_META, DD_STORE_HISTORY };
+
+#define DD_STORE_NAME_MAX 512
 
 struct dd_store_op {
     enum dd_store_op_kind kind;
     struct dd_slice scene, user;
     struct dd_period period;
-    struct dd_slice operand; /* DD_STORE_MERGE */
+    struct dd_slice operand; /* DD_STORE_MERGE, _RECORD, _PUT */
+    struct dd_slice suffix;  /* _RECORD, _PUT: 1..DD_STORE_NAME_MAX bytes */
+    enum dd_store_family family;
     /* DD_STORE_UPDATE: appends the new value to out (nothing: the key is deleted). A result other than DD_OK
      * leaves the value as it is and becomes `result`. Must not call the store. */
     enum dd_err (*update)(void *arg, struct dd_slice current, struct dd_buf *out);
     void *update_arg;
+    /* DD_STORE_UPDATE: unless NULL, called with every record of the set in the order of suffixes, before
+     * update() and seeing what was committed before it. Must not call the store. */
+    void (*record)(void *update_arg, struct dd_slice suffix, struct dd_slice value);
     /* DD_STORE_UPDATE: what was read elsewhere before this commit is out of date, whatever update() returns:
      * a merge or update of this set with a read_number below the commit's is DD_BUSY ("read again"). So a
      * flush in flight cannot bring back what was forgotten, and loses nothing else that it carries. */
@@ -132,7 +147,8 @@ struct dd_store_op {
      * erased since read_number that it is no longer known whether this one was. Of an update also what
      * update() returned; DD_CORRUPT or DD_IO when the set could not be read. */
     enum dd_err result;
-    bool stripped; /* out: the set was erased after read_number; nothing was done and result is DD_OK */
+    bool stripped;    /* out: the set was erased after read_number; nothing was done and result is DD_OK */
+    uint32_t records; /* out: records that an erase deleted, or that an update was given */
 };
 
 struct dd_commit; /* the store's */

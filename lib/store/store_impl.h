@@ -43,6 +43,7 @@ struct dd_store {
     _Atomic uint64_t free_bytes;    /* as last seen by the guard */
     _Atomic enum dd_err last_error; /* of the last commit */
     _Atomic uint64_t corrupt;       /* blobs quarantined or kept aside */
+    _Atomic bool has_records;       /* the history family may hold something */
 
     struct dd_counter *commits, *requests, *operations, *reads_memory, *reads_pool, *reads_busy,
         *corrupt_total, *stripped, *write_errors;
@@ -91,12 +92,25 @@ void dd_repair_meta_key(struct dd_repair_key *out, struct dd_slice key);
 /* Stores what the merge operator kept aside. */
 void dd_repair_aside(struct dd_store *s);
 
+/* ---- history.c: writer thread ---- */
+
+/* Adds a put, or a delete, of key head + op->suffix to the batch. */
+void dd_history_put(struct dd_commit *c, enum dd_store_family family, struct dd_slice head,
+                    const struct dd_store_op *op);
+/* Adds a delete for each record of the set to the batch; what the group wrote before must be written out. */
+enum dd_err dd_history_erase(struct dd_commit *c, struct dd_slice key, uint32_t *n) DD_MUST_USE;
+/* Gives the records of the set to op->record; likewise. */
+enum dd_err dd_history_feed(struct dd_commit *c, struct dd_store_op *op, struct dd_slice key) DD_MUST_USE;
+/* At opening: whether the history family holds anything. */
+bool dd_history_any(struct dd_store *s);
+
 /* ---- scan.c ---- */
 
-/* Calls visit for every period below first_kept that holds keys of the scene; returns DD_OK or the error of
- * the scan or of visit, which ends it. Blocks. */
+/* Calls visit for every period below first_kept of which the family holds keys of the scene; returns DD_OK or
+ * the error of the scan or of visit, which ends it. Blocks. */
 typedef enum dd_err (*dd_scan_period)(void *arg, struct dd_period period);
-enum dd_err dd_scan_periods(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
-                            int32_t first_kept, dd_scan_period visit, void *arg) DD_MUST_USE;
+enum dd_err dd_scan_periods(struct dd_store *s, enum dd_family family, struct dd_slice scene,
+                            enum dd_period_kind kind, int32_t first_kept, dd_scan_period visit,
+                            void *arg) DD_MUST_USE;
 
 #endif
