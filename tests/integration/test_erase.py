@@ -74,7 +74,7 @@ def test_one_scene_one_period(bench):
     assert it.unseen("u1", ["late", "a"]) == ["late"]
     assert erase(it, "u1", "?scene=nowhere", 400)["error"]["field"] == "scene"
     assert erase(it, "u1", "?scene=default&period=2026-11-30", 400)["error"]["field"] == "period"
-    assert erase(it, "nobody")["removed"] == {"sets": 0, "keys": 0}
+    assert erase(it, "nobody")["removed"] == {"sets": 0, "keys": 0, "records": 0}
 
 
 def test_during_forced_flushes(staged):
