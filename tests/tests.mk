@@ -57,7 +57,7 @@ fuzz: $(foreach f,$(FUZZ),$(B)/fuzz/fuzz-$(f)) ## fuzz each target for FUZZ_SECO
 
 # ---- style and measurements
 
-.PHONY: lint format bench bench-replay bench-filters bench-http
+.PHONY: lint format bench bench-grow bench-replay bench-filters bench-http
 lint: ## include rules, format, lengths, cppcheck, clang-tidy, shellcheck
 	DEPS="$(foreach m,$(MODULES),$(m):$(subst $() ,$(comma),$(DEPS_$(m))))" \
 	  CPPFLAGS="$(filter-out -DDD_VERSION=%,$(filter -I% -D% -std=%,$(CFLAGS_ALL)))" sh tests/lint/lint.sh $(CHECKS)
@@ -71,6 +71,9 @@ $(B)/bench/load: $(B)/obj/tests/bench/load.o
 
 bench: all $(B)/bench/load ## cost of each kind of request beside nginx's and Redis's; USERS=1000000 ARGS="--seconds 5"
 	$(PYTHON) tests/bench/bench.py $(ARGS)
+
+bench-grow: all $(B)/bench/load ## cost of /filter against users, items, candidates, window; ARGS="--users 10000,100000"
+	$(PYTHON) tests/bench/grow.py $(ARGS)
 
 $(B)/bench/replay: $(B)/obj/tests/bench/replay.o $(ALL_OBJS)
 	@mkdir -p $(@D)
