@@ -5,7 +5,13 @@
  * key gives "Result incomplete" from rocksdb_get_pinned_cf and its value from rocksdb_batched_multi_get_cf).
  *
  * The number is loaded before the first look at RocksDB. For sets that are read again later it is merely
- * older than need be. */
+ * older than need be.
+ *
+ * Before all that, sets that were kept from an earlier read (set_cache.h) are taken if the user's cell,
+ * looked up here and now, proves them fresh: callers read the store last, so the cell is looked up after
+ * pending. The number of the read is then the lowest of theirs and of its own. With its own it would be
+ * wrong: a commit that has published its number and not yet raised the cell is in the number, and not in a
+ * set that was kept. */
 #include "store/store_impl.h"
 
 static const struct dd_clock system_clock;
@@ -31,10 +37,42 @@ static void take_result(struct dd_store_set *set, rocksdb_pinnableslice_t *value
     set->blob = dd_slice_of(bytes, len);
 }
 
+struct ids {
+    struct dd_key key[DD_WINDOW_MAX];
+    uint64_t hash[DD_WINDOW_MAX];
+};
+
+/* What is kept and fresh. */
+static void look_in_kept(struct dd_store *s, struct dd_store_read *r, struct ids *ids)
+{
+    uint64_t user = dd_hash_user_seed(&s->secret, r->scene, r->user), salt = dd_get_le64(s->secret.bytes);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < r->n; i++) {
+        struct dd_slice key = dd_key_slice(&ids->key[i]);
+        ids->hash[i] = dd_hash64(key, salt);
+        uint64_t cell = dd_change_cell(s->change, r->periods[i], user);
+        struct dd_set_entry *e = dd_set_cache_get(s->cache, key, ids->hash[i], cell);
+        if (!e) continue;
+        r->set[i] = (struct dd_store_set){.err = DD_OK, .blob = e->blob, .pin = e, .cached = true};
+        if (e->number < r->number) r->number = e->number;
+        kept++;
+    }
+    dd_count(s->reads_kept, kept);
+}
+
+/* Offers what RocksDB gave. */
+static void keep(struct dd_store *s, const struct dd_store_read *r, const struct ids *ids)
+{
+    for (unsigned i = 0; i < r->n; i++)
+        if (!r->set[i].cached && r->set[i].err == DD_OK)
+            dd_set_cache_put(s->cache, dd_key_slice(&ids->key[i]), ids->hash[i], r->set[i].blob, r->number);
+}
+
 /* From memtables and block cache. false: a set (and perhaps those after it) is left DD_PENDING. */
 static bool look_in_memory(struct dd_store *s, struct dd_store_read *r, const struct dd_key *keys)
 {
     for (unsigned i = 0; i < r->n; i++) {
+        if (r->set[i].err != DD_PENDING) continue;
         char *text = NULL;
         rocksdb_pinnableslice_t *value = rocksdb_get_pinned_cf(
             s->rocks.db, s->rocks.read_memory, s->rocks.family[DD_FAMILY_SETS], (const char *)keys[i].bytes,
@@ -99,11 +137,14 @@ static void look_blocking(struct dd_store *s, struct dd_store_read *r, const str
 static void run_on_pool(void *arg)
 {
     struct dd_store_read *r = arg;
-    struct dd_key keys[DD_WINDOW_MAX];
-    for (unsigned i = 0; i < r->n; i++)
-        if (dd_key_encode(&keys[i], r->periods[i], r->scene, r->user) != DD_OK)
-            keys[i].len = 0; /* was good before */
-    look_blocking(r->store, r, keys);
+    struct ids ids;
+    for (unsigned i = 0; i < r->n; i++) {
+        if (dd_key_encode(&ids.key[i], r->periods[i], r->scene, r->user) != DD_OK)
+            ids.key[i].len = 0; /* was good before */
+        ids.hash[i] = dd_hash64(dd_key_slice(&ids.key[i]), dd_get_le64(r->store->secret.bytes));
+    }
+    look_blocking(r->store, r, ids.key);
+    keep(r->store, r, &ids);
 }
 
 static void done_on_loop(void *arg)
@@ -114,11 +155,13 @@ static void done_on_loop(void *arg)
 
 enum dd_err dd_store_read(struct dd_store *s, struct dd_store_read *r)
 {
-    struct dd_key keys[DD_WINDOW_MAX];
-    enum dd_err err = begin(s, r, keys);
+    struct ids ids;
+    enum dd_err err = begin(s, r, ids.key);
     if (err != DD_OK) return err;
-    if (look_in_memory(s, r, keys)) {
+    look_in_kept(s, r, &ids);
+    if (look_in_memory(s, r, ids.key)) {
         conclude(r);
+        keep(s, r, &ids);
         dd_count(s->reads_memory, 1);
         return DD_OK;
     }
@@ -142,7 +185,10 @@ enum dd_err dd_store_read_wait(struct dd_store *s, struct dd_store_read *r)
 void dd_store_read_release(struct dd_store_read *r)
 {
     for (unsigned i = 0; i < r->n; i++) {
-        if (r->set[i].pin) rocksdb_pinnableslice_destroy(r->set[i].pin);
+        if (r->set[i].pin && r->set[i].cached)
+            dd_set_entry_release(r->set[i].pin);
+        else if (r->set[i].pin)
+            rocksdb_pinnableslice_destroy(r->set[i].pin);
         r->set[i].pin = NULL;
         r->set[i].blob = dd_slice_of(NULL, 0);
     }

@@ -154,7 +154,7 @@ enum dd_err dd_rocks_open(struct dd_rocks *r, const char *dir, const struct dd_s
                           struct dd_merge_op *merge)
 {
     memset(r, 0, sizeof *r);
-    rocksdb_cache_t *cache = rocksdb_cache_create_lru(o->block_cache_bytes);
+    rocksdb_cache_t *cache = rocksdb_cache_create_lru(o->block_cache_bytes - o->block_cache_bytes / 4);
     rocksdb_options_t *opt[DD_FAMILIES] = {NULL};
     enum dd_err err = DD_OK;
     for (int i = 0; i < DD_FAMILIES && err == DD_OK; i++)

@@ -34,6 +34,8 @@ static void register_metrics(struct dd_store *s, struct dd_stats *st)
                                      "Set changes in those requests");
     s->commit_time = dd_stats_histogram(st, "dedupd_store_commit_seconds",
                                         "Time of one commit, fsync included");
+    s->reads_kept = dd_stats_counter(st, "dedupd_store_sets_kept_total",
+                                     "Sets that were kept from an earlier read");
     s->reads_memory = dd_stats_counter(st, "dedupd_store_reads_total{from=\"memory\"}",
                                        "Reads of a user's sets");
     s->reads_pool = dd_stats_counter(st, "dedupd_store_reads_total{from=\"pool\"}", "Reads of a user's sets");
@@ -69,6 +71,7 @@ static enum dd_err open_parts(struct dd_store *s, struct dd_stats *stats)
     enum dd_err err = dd_dir_make(s->path);
     if (err == DD_OK) err = dd_merge_op_create(stats, &s->merge);
     if (err == DD_OK) err = dd_marks_create(&s->marks);
+    if (err == DD_OK) err = dd_set_cache_create(s->options.block_cache_bytes / 4, &s->cache);
     if (err == DD_OK) err = dd_rocks_open(&s->rocks, s->db_path, &s->options, s->merge);
     if (err != DD_OK) return err;
     dd_guard_check(s);
@@ -84,6 +87,7 @@ static enum dd_err open_parts(struct dd_store *s, struct dd_stats *stats)
 static void free_parts(struct dd_store *s)
 {
     dd_rocks_close(&s->rocks);
+    dd_set_cache_destroy(s->cache);
     dd_merge_op_destroy(s->merge);
     dd_marks_destroy(s->marks);
     dd_change_destroy(s->change);

@@ -35,9 +35,10 @@ struct dd_store;
 enum dd_store_compression { DD_STORE_RAW, DD_STORE_LZ4, DD_STORE_ZSTD };
 
 struct dd_store_options {
-    const char *path; /* the data directory; made if absent */
-    bool sync;        /* fsync before every acknowledgement, also of batches that do not ask */
-    uint64_t block_cache_bytes, write_buffer_bytes, min_free_bytes;
+    const char *path;           /* the data directory; made if absent */
+    bool sync;                  /* fsync before every acknowledgement, also of batches that do not ask */
+    uint64_t block_cache_bytes; /* a quarter of it holds sets as they were read last */
+    uint64_t write_buffer_bytes, min_free_bytes;
     int max_open_files;
     enum dd_store_compression compression;
     unsigned pool_threads, pool_queue;
@@ -81,12 +82,14 @@ struct dd_store_read {
     /* out */
     enum dd_err err; /* of the whole read: DD_OK; DD_IO when any set could not be read for another reason than
                         DD_CORRUPT. The sets that are DD_OK are good in either case. */
-    uint64_t number; /* dd_change_number before the read: what a cache fill must carry */
+    uint64_t number; /* dd_change_number before the read, or lower if a set was kept from an earlier one: what
+                        a cache fill must carry */
     struct dd_store_set {
         enum dd_err err; /* DD_OK, DD_CORRUPT (block checksum), DD_IO */
         /* Empty: nothing stored. Valid until dd_store_read_release. Not yet verified. */
         struct dd_slice blob;
-        void *pin; /* the store's */
+        void *pin;   /* the store's */
+        bool cached; /* the store's */
     } set[DD_WINDOW_MAX];
     /* the store's */
     struct dd_store *store;

@@ -11,6 +11,7 @@
 #include "store/erase_marks.h"
 #include "store/keys.h"
 #include "store/rocks.h"
+#include "store/set_cache.h"
 #include "store/store.h"
 #include "store/writer.h"
 
@@ -24,6 +25,7 @@ struct dd_store {
     struct dd_store_options options;
     char *path, *db_path, *change_path;
     struct dd_rocks rocks;
+    struct dd_set_cache *cache;
     struct dd_merge_op *merge;
     struct dd_pool *pool;
     struct dd_writer writer;
@@ -45,7 +47,7 @@ struct dd_store {
     _Atomic uint64_t corrupt;       /* blobs quarantined or kept aside */
     _Atomic bool has_records;       /* the history family may hold something */
 
-    struct dd_counter *commits, *requests, *operations, *reads_memory, *reads_pool, *reads_busy,
+    struct dd_counter *commits, *requests, *operations, *reads_kept, *reads_memory, *reads_pool, *reads_busy,
         *corrupt_total, *stripped, *write_errors;
     struct dd_histogram *commit_time, *pool_time;
     struct dd_gauge *guard_gauge, *free_gauge;
