@@ -127,7 +127,9 @@ all() {
     # shellcheck disable=SC2046
     units address,undefined $(modules)
     build all-address-undefined make_ SANITIZER=address,undefined all &&
-        suite integration-address-undefined pytest_ build-address-undefined/dedupd -m 'not slow' tests/integration
+        suite integration-address-undefined pytest_ build-address-undefined/dedupd -m 'not slow' tests/integration &&
+        suite crash-address-undefined env ROUNDS=4 "DEDUPD=$PWD/build-address-undefined/dedupd" \
+            "$PYTHON" tests/crash/lanes.py
     if ls tests/fuzz/fuzz_*.c >/dev/null 2>&1; then suite fuzz-replay replays; fi
     # RocksDB is not instrumented; tests/tsan.txt says what is left out.
     units thread loop stats store hot

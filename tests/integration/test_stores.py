@@ -19,6 +19,7 @@ class Pair:
         self.redis = bench.redis()
         self.it = bench.dedupd(redis=self.redis, settings=QUICK).wait_staging()
         self.it.exposed("u1", ["a"])
+        self.it.flush(everything=True)  # else the original may move it to its own store later
         self.it.stop()
         self.copy = Dedupd(bench.directory, "copy", redis=self.redis, settings=QUICK,
                            data_dir=self.it.data_dir + "-copy")
