@@ -85,6 +85,7 @@ Suite *suite_ordered(void);
 Suite *suite_outdate(void);
 Suite *suite_update(void);
 Suite *suite_verify(void);
+Suite *suite_set_cache(void);
 Suite *suite_expire(void);
 Suite *suite_corrupt(void);
 Suite *suite_disk(void);
