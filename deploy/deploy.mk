@@ -7,12 +7,13 @@ install: all ## install under $(DESTDIR)$(PREFIX), configuration under $(DESTDIR
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)/etc/dedupd
 	$(INSTALL) -m 755 $(B)/dedupd $(B)/dedupctl $(DESTDIR)$(PREFIX)/bin
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/share/doc/dedupd
-	$(INSTALL) -m 644 $(wildcard README.md CHANGELOG.md proto/*.yaml proto/*.md deploy/redis.conf) \
+	$(INSTALL) -m 644 $(wildcard README.md CHANGELOG.md docs/*.md proto/*.yaml proto/*.md deploy/redis.conf) \
 	  $(DESTDIR)$(PREFIX)/share/doc/dedupd
 	$(if $(wildcard config/dedupd.json),test -e $(DESTDIR)/etc/dedupd/dedupd.json || \
 	  $(INSTALL) -m 640 config/dedupd.json $(DESTDIR)/etc/dedupd/dedupd.json)
-	$(if $(wildcard deploy/dedupd.service),$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/systemd/system && \
-	  sed 's|/usr/local/bin/|$(PREFIX)/bin/|' deploy/dedupd.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/dedupd.service)
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' deploy/dedupd.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/dedupd.service
+	$(INSTALL) -m 644 deploy/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/dedupd.conf
 
 docs: all ## write config/dedupd.json (every option with its default) from the option table
 	env -i $(B)/dedupd --print-config > $(B)/dedupd.json

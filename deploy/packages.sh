@@ -10,15 +10,17 @@ names() {
     run) # redis-server is optional: without it dedupd runs embedded
         echo curl redis-server ;;
     test) # libc6-dbg: valgrind needs the symbols of the loader; gnuplot-nox: dedupctl filters --plot
-        echo check gnuplot-nox python3 python3-pytest python3-pytest-timeout python3-redis python3-yaml valgrind libc6-dbg ;;
+        echo check gnuplot-nox python3 python3-pytest python3-pytest-timeout python3-redis python3-yaml valgrind libc6-dbg systemd ;;
     lint)
         echo clang clang-format clang-tidy cppcheck shellcheck python3-yaml ;;
     fuzz) # replaying a corpus needs only gcc; making one needs libFuzzer
         echo clang libclang-rt-dev ;;
+    image) # building and running the image without Docker
+        echo buildah debootstrap curl python3 git ;;
     bench)
-        echo nginx-light redis-server python3 python3-redis valgrind ;;
+        echo wrk nginx-light redis-server python3 python3-redis valgrind ;;
     *)
-        echo "packages.sh: no group \"$1\" (build run test lint fuzz bench)" >&2
+        echo "packages.sh: no group \"$1\" (build run test lint fuzz image bench)" >&2
         exit 2 ;;
     esac
 }

@@ -23,6 +23,10 @@ $(B)/tests/offer: $(call objs,tests/hostile/offer.c)
 test-hostile: all $(B)/tests/offer ## hostile clients and overload against the real server, a row each; T="pipelined" picks
 	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} OFFER=$(abspath $(B)/tests/offer) $(PYTHON) tests/hostile/hostile.py $(T)
 
+.PHONY: test-image
+test-image: ## build the image with buildah from a debootstrap-made base and run it (root, network, 3 to 4 minutes)
+	sh tests/image/image.sh
+
 .PHONY: crash
 crash: all ## kill dedupd, Redis, both under load; count what is missing; T="redis flush" picks, ROUNDS=20
 	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} $(PYTHON) tests/crash/lanes.py $(T)
