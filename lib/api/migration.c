@@ -48,10 +48,7 @@ static void add_verify(struct dd_buf *out, const struct dd_migrate_status *s)
                 v->running ? "true" : "false", v->running ? "running" : dd_err_name(v->err), v->sample);
     dd_buf_addf(out, "\"users\":%llu,\"unmigrated\":%llu,\"entries\":%llu,\"missing\":%llu,", (ull)v->users,
                 (ull)v->unmigrated, (ull)v->entries, (ull)v->missing);
-    dd_buf_addf(out, "\"never\":%llu,\"false_positives\":%llu,\"missing_user\":", (ull)v->never,
-                (ull)v->false_positives);
-    dd_json_add_string(out, dd_slice_str(v->missing_user));
-    dd_buf_add_str(out, "},");
+    dd_buf_addf(out, "\"never\":%llu,\"false_positives\":%llu},", (ull)v->never, (ull)v->false_positives);
 }
 
 static void answer_status(const struct dd_api_origin *o, unsigned status, struct dd_migrate *m)

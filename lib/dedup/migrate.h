@@ -70,7 +70,6 @@ struct dd_migrate_verify {
     enum dd_err err;
     int64_t started_ms, ended_ms;
     uint64_t users, unmigrated, entries, missing, never, false_positives;
-    char missing_user[DD_USER_MAX_BYTES + 1]; /* one of them */
 };
 
 struct dd_migrate_status {

@@ -64,7 +64,6 @@ static bool counts(const struct check *c, const struct dd_migrate_mark *mark, co
 static void note_missing(struct check *c, struct dd_slice user, struct dd_slice id)
 {
     c->v->missing++;
-    snprintf(c->v->missing_user, sizeof c->v->missing_user, "%.*s", (int)user.len, (const char *)user.ptr);
     dd_error("migrate.missing", "user=%.*s item=%.*s", (int)user.len, (const char *)user.ptr, (int)id.len,
              (const char *)id.ptr);
 }

@@ -11,6 +11,7 @@ import pytest
 
 from dd.ctl import DEDUPCTL as CTL, url
 from dd.wait import wait_until
+from test_openapi import check
 
 DUAL = {"migrate.mode": "dual", "migrate.lazy": "false"}
 DAY = 86400
@@ -472,8 +473,11 @@ def test_reports_of_dedupctl(bench):
     assert out.returncode == 0 and "done: 300 users, 6000 entries" in out.stdout and "1 keys of another" in out.stdout, out
     out = ctl("migrate", "--status", "--json")
     assert json.loads(out.stdout)["bulk"]["users"] == 300
+    check({"$ref": "#/components/schemas/Migration"}, json.loads(out.stdout), "status")
+    check({"$ref": "#/components/schemas/UserReport"}, d.admin.get("/users/u1").json, "user")
     out = ctl("migrate", "verify", "--sample", "500")
     assert out.returncode == 0 and " 0 missing" in out.stdout, out
+    check({"$ref": "#/components/schemas/Migration"}, report(d), "with a comparison")
     assert ctl("migrate", "--rate", "x").returncode == 2
     assert ctl("migrate", "unknown").returncode == 2
     d.restart({"migrate.mode": "off"})
