@@ -6,6 +6,7 @@ Suite *suite_counting(void);
 Suite *suite_durable(void);
 Suite *suite_erase(void);
 Suite *suite_forget(void);
+Suite *suite_migrate(void);
 Suite *suite_model(void);
 Suite *suite_orders(void);
 Suite *suite_pieces(void);
@@ -13,6 +14,6 @@ Suite *suite_pieces(void);
 int main(void)
 {
     Suite *suites[] = {suite_pieces(),  suite_blips(), suite_calls(),  suite_counting(), suite_orders(),
-                       suite_durable(), suite_erase(), suite_forget(), suite_model()};
+                       suite_durable(), suite_erase(), suite_forget(), suite_migrate(),  suite_model()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }
