@@ -60,9 +60,9 @@ static int64_t clock_ns(void)
  * the loop comes to their connection. When more comes in than can be served, each turn of the loop finds all
  * connections readable, and lasts. A request that is read late in a long turn has waited at least since its
  * start; its client may have given up, and the work for it would be wasted on top. Turning it away costs a
- * tenth of serving it, so that the next turn begins in time: under three times the load that can be served,
- * that load is still served, within the limit. (The controlled-delay idea of CoDel, RFC 8289, with the one
- * clock that costs nothing here.) */
+ * fraction of serving it, so that the next turn begins in time: under three times the load that can be
+ * served, that load is still served, within the limit. (The controlled-delay idea of CoDel, RFC 8289, with
+ * the one clock that costs nothing here.) */
 static bool waited_too_long(const struct dd_http_server *s)
 {
     if (s->options.max_wait_ms == 0) return false;
