@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "args.h"
 
@@ -87,6 +88,24 @@ static void print_scene(const json_t *scene)
         printf("    %8.1f s ago  %s\n", (double)number(entry, "age_ms") / 1000, text(entry, "item"));
 }
 
+static void print_time(const char *what, const json_t *ms)
+{
+    time_t at = (time_t)(json_integer_value(ms) / 1000);
+    struct tm day;
+    char when[40];
+    if (!json_is_integer(ms) || !gmtime_r(&at, &day)) return;
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", &day);
+    printf("%s %s", what, when);
+}
+
+static void print_migration(const json_t *m)
+{
+    if (!json_is_object(m)) return;
+    print_time("\nfrom the old store: migrated", json_object_get(m, "migrated_ms"));
+    print_time("\nfrom the old store: erased", json_object_get(m, "erased_ms"));
+    printf("\n  %lld entries taken, %lld skipped\n", number(m, "entries"), number(m, "skipped"));
+}
+
 static int print_user(const struct dd_buf *body)
 {
     json_error_t e;
@@ -100,6 +119,7 @@ static int print_user(const struct dd_buf *body)
     printf("user %s%s\n", text(v, "user"),
            strcmp(text(v, "history"), "full") == 0 ? "" : "  (partial: Redis did not answer)");
     json_array_foreach(json_object_get(v, "scenes"), i, scene) print_scene(scene);
+    print_migration(json_object_get(v, "migration"));
     json_decref(v);
     return DD_CTL_OK;
 }

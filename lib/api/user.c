@@ -191,6 +191,11 @@ void dd_api_user_erase(struct dd_api_loop *al, const struct dd_api_origin *o)
     struct dd_operator_params p;
     struct dd_api_call *c = dd_operator_take(al, o);
     if (!c || !dd_operator_params(c, DD_PARAM_SCENE | DD_PARAM_PERIOD | DD_PARAM_LEGACY, &p)) return;
+    if (p.legacy && !dd_dedup_migrate(al->api->options.dedup)) {
+        dd_api_answer_fail(o, 409, "unsupported", "legacy", "nothing is migrated: migrate.mode is off");
+        dd_api_call_release(c);
+        return;
+    }
     c->u.erase = (struct dd_erase_call){.scene = p.scene_name,
                                         .one_period = p.has_period,
                                         .period = p.period,

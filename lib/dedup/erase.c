@@ -153,10 +153,21 @@ static enum dd_err list_others(struct erase *s)
     return DD_OK;
 }
 
+/* With the old key gone nothing of the user stays, the mark included. */
+static enum dd_err forget_migration(struct erase *s)
+{
+    struct dd_migrate *m = s->a->d->migrate;
+    enum dd_err err = DD_OK;
+    for (unsigned i = 0; m && s->c->legacy && !s->c->one_period && i < s->n && err == DD_OK; i++)
+        err = dd_migrate_forget(m, s->scenes[i].name, s->user);
+    return err;
+}
+
 static void run_second(void *arg)
 {
     struct erase *s = arg;
     s->c->err = clean_hot(s);
+    if (s->c->err == DD_OK) s->c->err = forget_migration(s);
     if (s->c->err == DD_OK) s->c->err = list_others(s);
 }
 

@@ -282,3 +282,18 @@ enum dd_err dd_migrate_erase(struct dd_migrate *m, struct dd_slice scene, struct
     *keys += existed;
     return err;
 }
+
+static enum dd_err remove_mark(void *arg, struct dd_slice current, struct dd_buf *out)
+{
+    (void)arg, (void)current, (void)out;
+    return DD_OK;
+}
+
+enum dd_err dd_migrate_forget(struct dd_migrate *m, struct dd_slice scene, struct dd_slice user)
+{
+    if (!dd_slice_eq(scene, dd_scene_slice(m->o.scene))) return DD_OK;
+    struct dd_mark_key key;
+    dd_mark_key_make(&key, scene, user);
+    struct dd_record_update u = {dd_slice_of(key.bytes, key.len), remove_mark, NULL};
+    return dd_store_record_update(m->d->store, &u, 1, true);
+}

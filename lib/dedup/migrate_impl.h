@@ -134,5 +134,7 @@ void dd_verify_run(struct dd_migrate *m);
  * too. Before the filter sets are erased. DD_OK also for another scene. */
 enum dd_err dd_migrate_erase(struct dd_migrate *m, struct dd_slice scene, struct dd_slice user, bool legacy,
                              unsigned *keys) DD_MUST_USE;
+/* The old key is deleted and the sets are erased: the mark has nothing to guard any more. */
+enum dd_err dd_migrate_forget(struct dd_migrate *m, struct dd_slice scene, struct dd_slice user) DD_MUST_USE;
 
 #endif

@@ -2,6 +2,7 @@
 shape of key, while writers go on, and whatever is killed."""
 import json
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from dd import rocks
 from dd.ctl import DEDUPCTL as CTL, url
 from dd.wait import wait_until
 from test_openapi import check
@@ -351,8 +353,29 @@ def test_erased_is_not_migrated_again(place, when):
     c.zadd(key("u"), {"i5": time.time() + 1})  # seen again, by a writer of the old store
     assert "i5" not in d.unseen("u", ["i5", "i6"])
     assert d.admin.request("DELETE", "/users/u?legacy=delete").status == 200
-    assert not c.exists(key("u"))
+    assert not [k for k in c.keys("*") if re.search(rb"[:/{]u([}:/]|$)", k)], c.keys("*")
     assert d.unseen("u", ["i5", "i6"]) == ["i5", "i6"]
+
+
+def test_nothing_is_left_in_the_store(bench):
+    """All keys of the store and of Redis: erased with the old key, during a migration, neither the user nor a mark of him
+    remains."""
+    redis = bench.redis(options={"appendfsync": "no"})
+    c, user = redis.client(), "zz-user-to-go"
+    c.zadd(key(user), {"i%d" % i: time.time() - 60 for i in range(20000)})
+    c.zadd(key("other"), {"seen": time.time() - 60})
+    d = bench.dedupd(redis=redis, settings=DUAL)
+    assert d.admin.post("/admin/migration", {"bulk": "start"}).status == 202
+    assert d.admin.request("DELETE", "/users/%s?legacy=delete" % user).status == 200
+    wait_until(lambda: report(d)["bulk"]["state"] == "done", 20, "the walk is over")
+    bulk(d)
+    assert d.admin.get("/users/%s" % user).status == 404
+    assert not [k for k in c.keys("*") if user.encode() in k]
+    assert d.unseen("other", ["seen"]) == []
+    d.stop()
+    there = rocks.keys(d.data_dir + "/db")
+    assert [k for k in there if k.endswith(b"other")], there
+    assert not [k for k in there if user.encode() in k]
 
 
 # ---- killed at any point
