@@ -122,7 +122,8 @@ static enum dd_err judge_population(struct targets *t)
 
 /* ---- times ---- */
 
-enum { RUNS = 9, CALLS = 300, TURNS = 64, ITEMS = 1000 };
+/* CAPACITY: the default of the option scenes.*.capacity. */
+enum { RUNS = 9, CALLS = 300, TURNS = 64, ITEMS = 1000, CAPACITY = 1024 };
 
 struct window {
     struct dd_structure *set[DD_FILTERS_WINDOW];
@@ -171,15 +172,15 @@ static double window_us(const struct window *w)
     return dd_median(us, RUNS);
 }
 
-/* Sets of 1,000 as they come about: in one layer of just that size; grown from the policy's first layer; and
- * after a previous period of as many. */
+/* Sets of 1,000 as they come about: in one layer of just that size; grown in batches under the policy as
+ * configured by default; and the same after a previous period of as many. */
 enum how { ONE_LAYER, GROWN, HINTED, HOWS };
-static const char *const how_text[HOWS] = {"in one layer", "grown from 256", "after a like period"};
+static const char *const how_text[HOWS] = {"in one layer", "grown by default", "after a like period"};
 
 static struct dd_structure_spec spec_for(const struct targets *t, enum dd_filter_kind kind, enum how how)
 {
     struct dd_structure_spec spec = dd_spec_kind(t->a, kind);
-    if (how == ONE_LAYER) spec.policy.capacity = ITEMS;
+    spec.policy.capacity = how == ONE_LAYER ? ITEMS : CAPACITY;
     if (how == HINTED) spec.hint = ITEMS;
     return spec;
 }

@@ -111,6 +111,29 @@ START_TEST(search_like_a_scan)
 }
 END_TEST
 
+/* A repeat and a descent at each place of lists of every length. */
+START_TEST(check_at_every_place)
+{
+    uint32_t v[41], distinct;
+    for (uint32_t n = 0; n <= 41; n++) {
+        for (uint32_t i = 0; i < n; i++)
+            v[i] = 0x7ffffff0u + i; /* across the sign of 32 bits */
+        ck_assert(dd_list_check((uint8_t *)v, n, false, &distinct));
+        ck_assert_uint_eq(distinct, n);
+        for (uint32_t at = 1; at < n; at++) {
+            uint32_t was = v[at];
+            v[at] = v[at - 1];
+            ck_assert(!dd_list_check((uint8_t *)v, n, false, &distinct));
+            ck_assert(dd_list_check((uint8_t *)v, n, true, &distinct));
+            ck_assert_uint_eq(distinct, n - 1);
+            v[at] = v[at - 1] - 1;
+            ck_assert(!dd_list_check((uint8_t *)v, n, true, &distinct));
+            v[at] = was;
+        }
+    }
+}
+END_TEST
+
 Suite *suite_list(void)
 {
     Suite *s = suite_create("filter list");
@@ -120,6 +143,7 @@ Suite *suite_list(void)
     tcase_add_test(t, merge_many_runs);
     tcase_add_test(t, copies_are_limited);
     tcase_add_test(t, search_like_a_scan);
+    tcase_add_test(t, check_at_every_place);
     suite_add_tcase(s, t);
     return s;
 }
