@@ -77,7 +77,10 @@ static void at_once(struct dd_buf *set, struct rng *r, const struct dd_filter_po
     free(slice);
 }
 
-static void holds_all(const struct dd_buf *set, const uint32_t *fps, size_t n, const char *how)
+/* Nothing lost, and the rate that the layers come to as they are filled stays within the period's share: with
+ * room for the chance of a fill in layers of 16. */
+static void holds_all(const struct dd_buf *set, const struct dd_filter_policy *p, const uint32_t *fps,
+                      size_t n, const char *how)
 {
     size_t found = set_present(dd_buf_slice(set), fps, n);
     ck_assert_msg(found == n, "%s: %zu of %zu lost", how, n - found, n);
@@ -85,6 +88,8 @@ static void holds_all(const struct dd_buf *set, const uint32_t *fps, size_t n, c
     ck_assert_uint_le(info.items, n);
     ck_assert_msg(info.items + 3 + n / 200 >= n, "%s: %u items of %zu", how, info.items, n);
     ck_assert(!info.damaged);
+    ck_assert_msg(info.fpr <= p->fpr * (p->capacity < 100 ? 2 : 1.15), "%s of %zu: expected rate %g, share %g", how, n, info.fpr,
+                  p->fpr);
 }
 
 static void check_groupings(struct rng *r, const struct dd_filter_policy *p, size_t n)
@@ -95,10 +100,10 @@ static void check_groupings(struct rng *r, const struct dd_filter_policy *p, siz
     by_tree(&set[1], r, p, fps, n);
     at_once(&set[2], r, p, fps, n);
     by_batches(&set[3], p, fps, n, n);
-    holds_all(&set[0], fps, n, "batches");
-    holds_all(&set[1], fps, n, "tree");
-    holds_all(&set[2], fps, n, "operands");
-    holds_all(&set[3], fps, n, "one operand");
+    holds_all(&set[0], p, fps, n, "batches");
+    holds_all(&set[1], p, fps, n, "tree");
+    holds_all(&set[2], p, fps, n, "operands");
+    holds_all(&set[3], p, fps, n, "one operand");
     for (int i = 0; i < 4; i++)
         dd_buf_free(&set[i]);
     free(fps);
@@ -228,6 +233,15 @@ START_TEST(unreadable_inputs)
     ck_assert_ok(dd_filter_partial_merge(ops, 3, &partial, &report));
     ck_assert_uint_eq(report.skipped, 2);
     ck_assert(set_info(dd_buf_slice(&partial)).damaged);
+    ck_assert_uint_eq(set_present(dd_buf_slice(&partial), fps + 40, 20), 20);
+    struct dd_slice tainted[2] = {dd_buf_slice(&good),
+                                  dd_buf_slice(&partial)}; /* whatever it is united with */
+    ck_assert_ok(dd_filter_partial_merge(tainted, 2, &again, &report));
+    ck_assert(set_info(dd_buf_slice(&again)).damaged);
+    set_merge(&again, tainted, 1);
+    ck_assert(set_info(dd_buf_slice(&again)).damaged);
+    ck_assert_uint_eq(set_present(dd_buf_slice(&again), fps + 40, 20), 20);
+    dd_buf_reset(&again);
 
     ck_assert_ok(dd_filter_merge(ops[0], &ops[1], 1, &again, &report));
     ck_assert(report.base_damaged);

@@ -15,8 +15,8 @@ static const struct shape {
     const char *name;
     uint8_t growth;
     uint32_t capacity;
-    double hint; /* of n; 0: none */
-} shapes[] = {{"growth 2", 2, 256, 0}, {"growth 1", 1, 500, 0}, {"hinted", 2, 256, 1 / 0.85}};
+    double hint; /* of n; 0: none. 1 / 0.95 fills a layer of bloom or cuckoo to its end */
+} shapes[] = {{"growth 2", 2, 256, 0}, {"growth 1", 1, 500, 0}, {"hinted", 2, 256, 1 / 0.95}};
 
 static void fill_period(struct dd_buf *set, const struct dd_filter_policy *p, const struct shape *shape,
                         struct rng *r, size_t n)
