@@ -14,6 +14,8 @@ from dd.redisd import Redis  # noqa: E402
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: left out of check-fast and of runs under sanitizers")
+    if not config.pluginmanager.hasplugin("xdist"):
+        config.addinivalue_line("markers", "xdist_group(name): tests that one worker runs, one after another")
 
 
 def pytest_sessionstart(session):

@@ -9,6 +9,8 @@ from dd.dedupd import ROOT
 from dd.process import Process
 from dd.wait import wait_until
 
+pytestmark = pytest.mark.xdist_group("quickstart")
+
 SERVING = "serving until Ctrl-C"
 
 
