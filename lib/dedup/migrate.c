@@ -267,7 +267,7 @@ enum dd_err dd_migrate_erase(struct dd_migrate *m, struct dd_slice scene, struct
                              unsigned *keys)
 {
     if (!dd_slice_eq(scene, dd_scene_slice(m->o.scene))) return DD_OK;
-    struct dd_mark_key key;
+    struct dd_mark_key key = {0};
     struct dd_migrate_mark news = {.erased_ms = dd_clock_wall(m->d->clock).ms};
     dd_mark_key_make(&key, scene, user);
     struct dd_record_update u = {dd_slice_of(key.bytes, key.len), dd_mark_note_erased, &news};
@@ -292,7 +292,7 @@ static enum dd_err remove_mark(void *arg, struct dd_slice current, struct dd_buf
 enum dd_err dd_migrate_forget(struct dd_migrate *m, struct dd_slice scene, struct dd_slice user)
 {
     if (!dd_slice_eq(scene, dd_scene_slice(m->o.scene))) return DD_OK;
-    struct dd_mark_key key;
+    struct dd_mark_key key = {0};
     dd_mark_key_make(&key, scene, user);
     struct dd_record_update u = {dd_slice_of(key.bytes, key.len), remove_mark, NULL};
     return dd_store_record_update(m->d->store, &u, 1, true);

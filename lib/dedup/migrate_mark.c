@@ -52,7 +52,7 @@ void dd_mark_encode(const struct dd_migrate_mark *mark, struct dd_buf *out)
 
 enum dd_err dd_mark_get(struct dd_migrate *m, struct dd_slice user, struct dd_migrate_mark *out)
 {
-    struct dd_mark_key key;
+    struct dd_mark_key key = {0};
     struct dd_buf value = {0};
     dd_mark_key_make(&key, dd_scene_slice(m->o.scene), user);
     enum dd_err err = dd_store_record_get(m->d->store, dd_slice_of(key.bytes, key.len), &value);

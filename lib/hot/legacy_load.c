@@ -85,7 +85,7 @@ static enum dd_err scan_page(struct dd_legacy_sync *s, struct dd_slice user, cha
                              struct dd_legacy_entries *out)
 {
     bool zset = s->l->type == DD_LEGACY_ZSET;
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     enum dd_err err = dd_legacy_begin(s, user, 5, zset ? "ZSCAN" : "SSCAN");
     if (err != DD_OK) return err;
     dd_resp_arg_str(&s->sync.command, cursor);
@@ -116,7 +116,7 @@ static enum dd_err load_pages(struct dd_legacy_sync *s, struct dd_slice user, st
 
 static enum dd_err load_list(struct dd_legacy_sync *s, struct dd_slice user, struct dd_legacy_entries *out)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     enum dd_err err = dd_legacy_begin(s, user, 4, "LRANGE");
     if (err != DD_OK) return err;
     dd_resp_arg_i64(&s->sync.command, 0);
@@ -130,7 +130,7 @@ static enum dd_err load_since(struct dd_legacy_sync *s, struct dd_slice user, in
                               struct dd_legacy_entries *out)
 {
     struct dd_legacy_range range[2];
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     unsigned n = dd_legacy_ranges(s->l->unit, since_ms, range);
     for (unsigned i = 0; i < n; i++) {
         enum dd_err err = dd_legacy_begin(s, user, 5, "ZRANGEBYSCORE");
@@ -186,7 +186,7 @@ static enum dd_err begin_script(struct dd_legacy_sync *s, struct dd_slice user, 
 static enum dd_err remove_scored(struct dd_legacy_sync *s, struct dd_slice user,
                                  const struct dd_legacy_entries *e, unsigned from, unsigned to)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     char text[40];
     enum dd_err err = begin_script(s, user, 2 * (to - from), remove_pairs);
     for (unsigned i = from; err == DD_OK && i < to; i++) {
@@ -201,7 +201,7 @@ static enum dd_err remove_scored(struct dd_legacy_sync *s, struct dd_slice user,
 static enum dd_err remove_members(struct dd_legacy_sync *s, struct dd_slice user,
                                   const struct dd_legacy_entries *e, unsigned from, unsigned to)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     enum dd_err err = dd_legacy_begin(s, user, 2 + to - from, "SREM");
     for (unsigned i = from; err == DD_OK && i < to; i++)
         dd_resp_arg(&s->sync.command, dd_legacy_entry_at(e, i).id);
@@ -212,7 +212,7 @@ static enum dd_err remove_members(struct dd_legacy_sync *s, struct dd_slice user
 static enum dd_err cut(struct dd_legacy_sync *s, struct dd_slice user, const struct dd_legacy_entries *e,
                        const char *end, unsigned from, unsigned to)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     enum dd_err err = begin_script(s, user, 1 + to - from, cut_list);
     if (err != DD_OK) return err;
     dd_resp_arg_str(&s->sync.command, end);

@@ -12,8 +12,9 @@
 #include "hot/legacy_impl.h"
 #include "hot/resp.h"
 
-/* Entries newer than the mark that are read at most: a user with more is migrated again soon. */
-#define SINCE_MAX 10000
+/* Elements from each end of a list, and entries of a zset newer than the mark, that are read at most: a user
+ * with more of those is migrated again soon. */
+#define READ_MAX DD_LEGACY_LIST_MAX
 
 static struct dd_redis *connection(struct dd_legacy_loop *ll)
 {
@@ -39,7 +40,7 @@ static void take_items(struct dd_legacy_read *r, const struct redisReply *reply)
             r->found(r->arg, dd_slice_of(reply->element[i]->str, reply->element[i]->len));
     if (!list) r->entries += (unsigned)reply->elements;
     /* As many as were asked for: there may be more. Of a migrated list the middle is known. */
-    if (reply->elements >= (list ? DD_LEGACY_LIST_MAX : SINCE_MAX) && !(list && r->since)) r->err = DD_LIMIT;
+    if (reply->elements >= READ_MAX && !(list && r->since)) r->err = DD_LIMIT;
 }
 
 static bool asks_by_candidate(const struct dd_legacy_read *r)
@@ -105,7 +106,7 @@ static enum dd_err ask_since(struct dd_legacy_read *r)
         dd_resp_arg_str(&r->ll->command, range[i].max);
         dd_resp_arg_str(&r->ll->command, "LIMIT");
         dd_resp_arg_i64(&r->ll->command, 0);
-        dd_resp_arg_i64(&r->ll->command, SINCE_MAX);
+        dd_resp_arg_i64(&r->ll->command, READ_MAX);
         err = send(r);
     }
     return err;
@@ -115,11 +116,11 @@ static enum dd_err ask_list(struct dd_legacy_read *r)
 {
     begin(r, 4, "LRANGE");
     dd_resp_arg_i64(&r->ll->command, 0);
-    dd_resp_arg_i64(&r->ll->command, DD_LEGACY_LIST_MAX - 1);
+    dd_resp_arg_i64(&r->ll->command, READ_MAX - 1);
     enum dd_err err = send(r);
     if (err != DD_OK || !r->since) return err;
     begin(r, 4, "LRANGE");
-    dd_resp_arg_i64(&r->ll->command, -DD_LEGACY_LIST_MAX);
+    dd_resp_arg_i64(&r->ll->command, -READ_MAX);
     dd_resp_arg_i64(&r->ll->command, -1);
     return send(r);
 }

@@ -64,7 +64,7 @@ enum dd_err dd_legacy_call(struct dd_legacy_sync *s, int type, const struct redi
 
 enum dd_err dd_legacy_expire(struct dd_legacy_sync *s, struct dd_slice user, int64_t seconds)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     enum dd_err err = dd_legacy_begin(s, user, 3, "EXPIRE");
     if (err != DD_OK) return err;
     dd_resp_arg_i64(&s->sync.command, seconds);
@@ -73,7 +73,7 @@ enum dd_err dd_legacy_expire(struct dd_legacy_sync *s, struct dd_slice user, int
 
 enum dd_err dd_legacy_delete(struct dd_legacy_sync *s, struct dd_slice user, bool *existed)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     enum dd_err err = dd_legacy_begin(s, user, 2, "UNLINK");
     if (err == DD_OK) err = dd_legacy_call(s, REDIS_REPLY_INTEGER, &reply);
     *existed = err == DD_OK && reply->integer > 0;
@@ -82,7 +82,7 @@ enum dd_err dd_legacy_delete(struct dd_legacy_sync *s, struct dd_slice user, boo
 
 enum dd_err dd_legacy_memory(struct dd_legacy_sync *s, struct dd_slice user, uint64_t *bytes)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     *bytes = 0;
     enum dd_err err = dd_sync_begin(&s->sync);
     if (err != DD_OK) return err;
@@ -97,7 +97,7 @@ enum dd_err dd_legacy_memory(struct dd_legacy_sync *s, struct dd_slice user, uin
 
 static enum dd_err newest_score(struct dd_legacy_sync *s, struct dd_slice user, int64_t *at_ms)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     double score;
     enum dd_err err = dd_legacy_begin(s, user, 5, "ZREVRANGE");
     if (err != DD_OK) return err;
@@ -114,7 +114,7 @@ static enum dd_err newest_score(struct dd_legacy_sync *s, struct dd_slice user, 
 
 enum dd_err dd_legacy_activity(struct dd_legacy_sync *s, struct dd_slice user, int64_t now_ms, int64_t *at_ms)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     *at_ms = INT64_MAX;
     if (s->l->type == DD_LEGACY_ZSET) {
         enum dd_err err = newest_score(s, user, at_ms);
@@ -146,7 +146,7 @@ static void visit_keys(struct dd_legacy_sync *s, const struct redisReply *keys, 
 
 enum dd_err dd_legacy_scan(struct dd_legacy_sync *s, uint64_t *cursor, dd_legacy_visit visit, void *arg)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     char text[24];
     enum dd_err err = dd_legacy_begin(s, dd_slice_of(NULL, 0), 6, "SCAN");
     if (err != DD_OK) return err;
@@ -177,7 +177,7 @@ static void read_run_id(const char *info, char run_id[DD_LEGACY_RUN_ID])
 
 enum dd_err dd_legacy_server(struct dd_legacy_sync *s, char run_id[DD_LEGACY_RUN_ID], uint64_t *keys)
 {
-    const struct redisReply *reply;
+    const struct redisReply *reply = NULL;
     enum dd_err err = dd_legacy_begin(s, dd_slice_of(NULL, 0), 2, "INFO");
     if (err != DD_OK) return err;
     dd_resp_arg_str(&s->sync.command, "server");
