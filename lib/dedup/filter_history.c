@@ -25,12 +25,14 @@ static void fill_cache(struct dd_filter_state *s, unsigned period, struct dd_sli
 static void take_set(struct dd_filter_state *s, unsigned period, const struct dd_store_set *set)
 {
     struct dd_dedup *d = s->dl->d;
-    s->number[period] = s->read.number;
+    s->number[period] = set->number;
     struct dd_filter_view view;
-    enum dd_err err = set->err == DD_OK ? dd_filter_view_open(&view, set->blob) : set->err;
+    enum dd_err err = set->err;
+    if (err == DD_OK)
+        err = set->cached ? dd_filter_view_reopen(&view, set->blob) : dd_filter_view_open(&view, set->blob);
     if (err == DD_OK) {
         if (!s->answered) mark_set(s, period, &view);
-        fill_cache(s, period, set->blob, s->read.number);
+        fill_cache(s, period, set->blob, set->number);
         return;
     }
     s->c->partial = true;

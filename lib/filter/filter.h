@@ -92,6 +92,9 @@ struct dd_filter_view {
 
 /* DD_OK or DD_CORRUPT. A blob of length 0 is the empty set. */
 enum dd_err dd_filter_view_open(struct dd_filter_view *v, struct dd_slice blob) DD_MUST_USE;
+/* The same for bytes that dd_filter_view_open found good and that nobody could change since: bounds are
+ * checked, the checksum and the order of the list are not. */
+enum dd_err dd_filter_view_reopen(struct dd_filter_view *v, struct dd_slice blob) DD_MUST_USE;
 
 /* Sets seen[i] = mark for every fps[i] that the set contains and whose seen[i] is still 0. mark is not 0.
  * Returns how many were set. */

@@ -38,12 +38,14 @@ static size_t open_layer(struct dd_filter_layer *l, const uint8_t *at, size_t ro
     return DD_FILTER_LAYER_HEADER + (size_t)body;
 }
 
-static enum dd_err open_list(struct dd_filter_view *v, const uint8_t *at, size_t len, uint64_t layer_items)
+static enum dd_err open_list(struct dd_filter_view *v, const uint8_t *at, size_t len, uint64_t layer_items,
+                             bool verified)
 {
     uint32_t distinct = 0;
     if (len % 4 != 0 || len / 4 > UINT32_MAX) return DD_CORRUPT;
     v->sparse = at;
     v->sparse_n = (uint32_t)(len / 4);
+    if (verified) return DD_OK;
     if (v->sparse_n > 0 && !dd_list_check(at, v->sparse_n, v->policy.kind == DD_FILTER_COUNTING, &distinct)) {
         return DD_CORRUPT;
     }
@@ -51,13 +53,13 @@ static enum dd_err open_list(struct dd_filter_view *v, const uint8_t *at, size_t
     return (items < UINT32_MAX ? items : UINT32_MAX) == v->items ? DD_OK : DD_CORRUPT;
 }
 
-enum dd_err dd_filter_view_open(struct dd_filter_view *v, struct dd_slice blob)
+static enum dd_err open_blob(struct dd_filter_view *v, struct dd_slice blob, bool verified)
 {
     view_empty(v, blob);
     if (blob.len == 0) return DD_OK;
     if (dd_filter_header_get(v, blob) != DD_OK) return DD_CORRUPT;
     size_t end = blob.len - DD_FILTER_TRAILER, at = DD_FILTER_HEADER;
-    if (dd_filter_checksum(blob.ptr, end) != dd_get_le64(blob.ptr + end)) return DD_CORRUPT;
+    if (!verified && dd_filter_checksum(blob.ptr, end) != dd_get_le64(blob.ptr + end)) return DD_CORRUPT;
     uint64_t items = 0;
     for (unsigned i = 0; i < v->layers; i++) {
         size_t taken = open_layer(&v->layer[i], blob.ptr + at, end - at);
@@ -65,7 +67,17 @@ enum dd_err dd_filter_view_open(struct dd_filter_view *v, struct dd_slice blob)
         at += taken;
         items += v->layer[i].count;
     }
-    return open_list(v, blob.ptr + at, end - at, items);
+    return open_list(v, blob.ptr + at, end - at, items, verified);
+}
+
+enum dd_err dd_filter_view_open(struct dd_filter_view *v, struct dd_slice blob)
+{
+    return open_blob(v, blob, false);
+}
+
+enum dd_err dd_filter_view_reopen(struct dd_filter_view *v, struct dd_slice blob)
+{
+    return open_blob(v, blob, true);
 }
 
 size_t dd_filter_view_test(const struct dd_filter_view *v, const uint32_t *fps, size_t n, uint8_t *seen,

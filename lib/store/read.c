@@ -9,9 +9,8 @@
  *
  * Before all that, sets that were kept from an earlier read (set_cache.h) are taken if the user's cell,
  * looked up here and now, proves them fresh: callers read the store last, so the cell is looked up after
- * pending. The number of the read is then the lowest of theirs and of its own. With its own it would be
- * wrong: a commit that has published its number and not yet raised the cell is in the number, and not in a
- * set that was kept. */
+ * pending. Such a set carries its own, lower number. With that of the read it would be wrong: a commit that
+ * has published its number and not yet raised the cell is in the number, and not in a set that was kept. */
 #include "store/store_impl.h"
 
 static const struct dd_clock system_clock;
@@ -53,7 +52,8 @@ static void look_in_kept(struct dd_store *s, struct dd_store_read *r, struct ids
         uint64_t cell = dd_change_cell(s->change, r->periods[i], user);
         struct dd_set_entry *e = dd_set_cache_get(s->cache, key, ids->hash[i], cell);
         if (!e) continue;
-        r->set[i] = (struct dd_store_set){.err = DD_OK, .blob = e->blob, .pin = e, .cached = true};
+        r->set[i] = (struct dd_store_set){
+            .err = DD_OK, .blob = e->blob, .number = e->number, .cached = true, .pin = e};
         if (e->number < r->number) r->number = e->number;
         kept++;
     }
@@ -65,7 +65,8 @@ static void keep(struct dd_store *s, const struct dd_store_read *r, const struct
 {
     for (unsigned i = 0; i < r->n; i++)
         if (!r->set[i].cached && r->set[i].err == DD_OK)
-            dd_set_cache_put(s->cache, dd_key_slice(&ids->key[i]), ids->hash[i], r->set[i].blob, r->number);
+            dd_set_cache_put(s->cache, dd_key_slice(&ids->key[i]), ids->hash[i], r->set[i].blob,
+                             r->set[i].number);
 }
 
 /* From memtables and block cache. false: a set (and perhaps those after it) is left DD_PENDING. */
@@ -119,9 +120,10 @@ static enum dd_err begin(struct dd_store *s, struct dd_store_read *r, struct dd_
     for (unsigned i = 0; i < r->n; i++) {
         enum dd_err err = dd_key_encode(&keys[i], r->periods[i], r->scene, r->user);
         if (err != DD_OK) return err;
-        r->set[i] = (struct dd_store_set){.err = DD_PENDING};
     }
     r->number = dd_change_number(s->change); /* before the read */
+    for (unsigned i = 0; i < r->n; i++)
+        r->set[i] = (struct dd_store_set){.err = DD_PENDING, .number = r->number};
     return DD_OK;
 }
 

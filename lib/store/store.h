@@ -82,14 +82,16 @@ struct dd_store_read {
     /* out */
     enum dd_err err; /* of the whole read: DD_OK; DD_IO when any set could not be read for another reason than
                         DD_CORRUPT. The sets that are DD_OK are good in either case. */
-    uint64_t number; /* dd_change_number before the read, or lower if a set was kept from an earlier one: what
-                        a cache fill must carry */
+    uint64_t number; /* the lowest of the sets'; without any, dd_change_number before the read */
     struct dd_store_set {
         enum dd_err err; /* DD_OK, DD_CORRUPT (block checksum), DD_IO */
         /* Empty: nothing stored. Valid until dd_store_read_release. Not yet verified. */
         struct dd_slice blob;
+        /* dd_change_number before this set was read: of the read, or lower if it was kept from an earlier
+         * one. */
+        uint64_t number;
+        bool cached; /* kept from an earlier read, and verified then */
         void *pin;   /* the store's */
-        bool cached; /* the store's */
     } set[DD_WINDOW_MAX];
     /* the store's */
     struct dd_store *store;

@@ -117,8 +117,10 @@ static uint64_t read_one(struct dd_store *s, struct dd_loop *loop, uint32_t fp, 
     ck_assert_ok(dd_filter_view_open(&v, r.set[0].blob));
     dd_filter_view_test(&v, &fp, 1, &seen, 1);
     ck_assert_int_eq(seen, expected);
+    uint64_t number = r.set[0].number;
+    ck_assert_uint_eq(r.number, number);
     dd_store_read_release(&r);
-    return r.number;
+    return number;
 }
 
 START_TEST(a_store_keeps_and_forgets)
