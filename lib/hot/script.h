@@ -6,13 +6,7 @@
 
 #include "hot/sync.h"
 
-enum dd_script {
-    DD_SCRIPT_DROP_SLOT,
-    DD_SCRIPT_REGISTER,
-    DD_SCRIPT_BEAT,
-    DD_SCRIPT_LEAVE,
-    DD_SCRIPTS
-};
+enum dd_script { DD_SCRIPT_DROP_SLOT, DD_SCRIPT_REGISTER, DD_SCRIPT_BEAT, DD_SCRIPT_LEAVE, DD_SCRIPTS };
 
 struct dd_scripts {
     char sha[DD_SCRIPTS][41]; /* "" until loaded */
