@@ -5,7 +5,7 @@
 
 #define P month(100)
 
-enum { ITEMS = 1200, BATCH = 4, FLUSH = 160, BLOCK = 64, BLOCKS = 5 };
+enum { ITEMS = 1200, BATCH = 4, FLUSH = 200, BLOCK = 64, BLOCKS = 5 };
 
 static struct dd_filter_policy policy_of(enum dd_filter_kind kind, enum dd_filter_on_full on_full)
 {
@@ -49,7 +49,7 @@ static uint32_t missing(struct dd_store *s, uint32_t from, uint32_t to)
     return n;
 }
 
-/* In files of 40 operands each, none of them beside the set that it belongs to. */
+/* In files of 50 operands each, none of them beside the set that it belongs to. */
 static void fill(struct fixture *f, const struct dd_filter_policy *p)
 {
     fixture_open(f);
