@@ -88,8 +88,8 @@ static void holds_all(const struct dd_buf *set, const struct dd_filter_policy *p
     ck_assert_uint_le(info.items, n);
     ck_assert_msg(info.items + 3 + n / 200 >= n, "%s: %u items of %zu", how, info.items, n);
     ck_assert(!info.damaged);
-    ck_assert_msg(info.fpr <= p->fpr * (p->capacity < 100 ? 2 : 1.15), "%s of %zu: expected rate %g, share %g", how, n, info.fpr,
-                  p->fpr);
+    ck_assert_msg(info.fpr <= p->fpr * (p->capacity < 100 ? 2 : 1.15),
+                  "%s of %zu: expected rate %g, share %g", how, n, info.fpr, p->fpr);
 }
 
 static void check_groupings(struct rng *r, const struct dd_filter_policy *p, size_t n)
