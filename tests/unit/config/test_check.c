@@ -177,6 +177,34 @@ START_TEST(counting)
 }
 END_TEST
 
+/* What a migration needs, and what it says when that is missing. */
+static const struct {
+    const char *sets[5], *complaint; /* NULL: fine */
+} migrations[] = {
+    {{"migrate.mode=off", "migrate.scene=none"}, NULL},
+    {{"migrate.mode=dual", "redis.url=redis://h:1/0"}, NULL},
+    {{"migrate.mode=dual", "migrate.source=unix:///s"}, NULL},
+    {{"migrate.mode=dual"}, "migrate.mode: dual needs migrate.source or redis.url\n"},
+    {{"migrate.mode=done"}, "migrate.mode: done needs migrate.source or redis.url\n"},
+    {{"migrate.mode=dual", "migrate.source=unix:///s", "migrate.scene=none"},
+     "migrate.scene: there is no scene \"none\"\n"},
+    {{"migrate.mode=dual", "migrate.source=unix:///s", "migrate.scene=c", "scenes.c.filter=counting"},
+     "migrate.scene: a scene with filter counting"},
+    {{"migrate.source=http://h"}, "migrate.source: "},
+    {{"migrate.key=seen"}, "migrate.key: "},
+    {{"migrate.key={user}{user}"}, "migrate.key: "},
+    {{"migrate.type=hash"}, "migrate.type: "},
+};
+
+START_TEST(migrate)
+{
+    struct loaded l = load_all(NULL, NULL, migrations[_i].sets);
+    ck_assert_int_eq(l.err == DD_OK, !migrations[_i].complaint);
+    if (migrations[_i].complaint) ck_assert_contains((char *)l.errors.data, migrations[_i].complaint);
+    loaded_free(&l);
+}
+END_TEST
+
 START_TEST(redis)
 {
     struct loaded l = load_set("redis.url=redis://u:p%40ss@[::1]:7000/3");
@@ -278,6 +306,7 @@ Suite *suite_check(void)
     tcase_add_loop_test(tc, unfit_refused, 0, (int)(sizeof unfit / sizeof *unfit));
     tcase_add_loop_test(tc, ingest, 0, (int)(sizeof modes / sizeof *modes));
     tcase_add_loop_test(tc, counting, 0, (int)(sizeof modes / sizeof *modes));
+    tcase_add_loop_test(tc, migrate, 0, (int)(sizeof migrations / sizeof *migrations));
     tcase_add_test(tc, redis);
     tcase_add_loop_test(tc, password_file, 0, (int)(sizeof files / sizeof *files));
     tcase_add_test(tc, password_lengths);
