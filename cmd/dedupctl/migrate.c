@@ -179,6 +179,9 @@ static bool judge(const struct dd_ctl *ctl, const json_t *v)
            missing);
     if (missing > 0)
         printf("missing: of user %s, among others; the log names them\n", text(r, "missing_user"));
+    if (number(r, "newer") > 0)
+        printf("%.0f elements were added since: their old keys answer, until you migrate again\n",
+               number(r, "newer"));
     if (number(r, "unmigrated") > 0)
         printf("%.0f users are not migrated yet: their old keys answer\n", number(r, "unmigrated"));
     printf("%.0f ids that nobody saw: %.0f dropped, a rate of %.5f to %.5f (95 %%); promised: at most %g\n",

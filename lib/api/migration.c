@@ -48,7 +48,8 @@ static void add_verify(struct dd_buf *out, const struct dd_migrate_status *s)
                 v->running ? "true" : "false", v->running ? "running" : dd_err_name(v->err), v->sample);
     dd_buf_addf(out, "\"users\":%llu,\"unmigrated\":%llu,\"entries\":%llu,\"missing\":%llu,", (ull)v->users,
                 (ull)v->unmigrated, (ull)v->entries, (ull)v->missing);
-    dd_buf_addf(out, "\"never\":%llu,\"false_positives\":%llu},", (ull)v->never, (ull)v->false_positives);
+    dd_buf_addf(out, "\"newer\":%llu,\"never\":%llu,\"false_positives\":%llu},", (ull)v->newer, (ull)v->never,
+                (ull)v->false_positives);
 }
 
 static void answer_status(const struct dd_api_origin *o, unsigned status, struct dd_migrate *m)

@@ -70,6 +70,8 @@ struct dd_migrate_verify {
     enum dd_err err;
     int64_t started_ms, ended_ms;
     uint64_t users, unmigrated, entries, missing, never, false_positives;
+    uint64_t newer; /* elements of lists and sets that are in no filter set: without a time they count as
+                       added since, and the old key still answers for them; 0 after another migration */
 };
 
 struct dd_migrate_status {

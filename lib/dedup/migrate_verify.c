@@ -76,7 +76,11 @@ static void check_entries(struct check *c, struct dd_slice user, const struct dd
         struct dd_legacy_entry e = dd_legacy_entry_at(&c->entries, i);
         if (!counts(c, mark, &e)) continue;
         c->v->entries++;
-        if (!is_stored(c, seed, e.id)) note_missing(c, user, e.id);
+        if (is_stored(c, seed, e.id)) continue;
+        if (dd_legacy_is_timed(c->m->legacy))
+            note_missing(c, user, e.id);
+        else
+            c->v->newer++;
     }
 }
 
@@ -141,7 +145,7 @@ static enum dd_err walk(struct check *c)
         uint64_t cursor = round ? 0 : next_random(c) | 1;
         if (round) {
             c->v->users = c->v->unmigrated = c->v->entries = 0; /* the whole walk counts, not both */
-            c->v->missing = c->v->never = c->v->false_positives = 0;
+            c->v->missing = c->v->newer = c->v->never = c->v->false_positives = 0;
         }
         do {
             err = check_page(c, &cursor);

@@ -3,6 +3,8 @@ import os
 import re
 import subprocess
 
+import pytest
+
 from dd.dedupd import BINARY, ROOT
 from dd.redisd import free_port
 
@@ -25,6 +27,7 @@ def script(ports):
     return "set -eu\n" + end + text
 
 
+@pytest.mark.slow
 def test_every_command(tmp_path):
     ports = {"6390": free_port(), "8390": free_port(), "8391": free_port()}
     env = dict(os.environ, PATH=os.path.dirname(BINARY) + ":" + os.environ["PATH"], TMPDIR=str(tmp_path))
