@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 
 #define QUEUE_BYTES ((size_t)4 << 20)
@@ -221,6 +222,9 @@ enum dd_err dd_trace_create(struct dd_store *store, struct dd_clock *clock, stru
     t->users = dd_stats_gauge(stats, "dedupd_trace_users", "Users of whom a trace is kept.");
     t->table = calloc(DD_TRACE_USERS_MAX, sizeof *t->table);
     enum dd_err err = t->table ? dd_trace_load(t) : DD_NO_MEMORY;
+    if (err == DD_OK)
+        err = dd_random(&t->seq, sizeof t->seq); /* no two entries have one key, also when the */
+    t->seq /= 2;                                 /* clock went back over a restart */
     if (err == DD_OK) {
         t->running = pthread_create(&t->thread, NULL, run, t) == 0;
         if (!t->running) err = DD_NO_MEMORY;

@@ -92,6 +92,7 @@ Suite *suite_disk(void);
 Suite *suite_failure(void);
 Suite *suite_crash(void);
 Suite *suite_threads(void);
+Suite *suite_records(void);
 
 /* The other end of test_crash.c: run as a child process. */
 int crash_child(const char *dir, bool sync);
