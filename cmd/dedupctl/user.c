@@ -118,6 +118,10 @@ static int print_user(const struct dd_buf *body)
     }
     printf("user %s%s\n", text(v, "user"),
            strcmp(text(v, "history"), "full") == 0 ? "" : "  (partial: Redis did not answer)");
+    const json_t *trace = json_object_get(v, "trace");
+    if (json_is_object(trace))
+        printf("traced%s: %lld entries (dedupctl trace show)\n",
+               json_is_true(json_object_get(trace, "active")) ? "" : ", ended", number(trace, "entries"));
     json_array_foreach(json_object_get(v, "scenes"), i, scene) print_scene(scene);
     print_migration(json_object_get(v, "migration"));
     json_decref(v);

@@ -14,8 +14,9 @@
  * taken away). Reading history elsewhere and handing over only the result would lose what is committed in
  * between.
  *
- * The price is that the writer waits while one user's records are read and hashed: measured 0.2 ms for 1,000
- * items and about 40 ms for 200,000, the default cap. Sets go one by one, so other writes come in between. */
+ * The price is that the writer waits while one user's records are read and hashed: measured 0.2 ms for 200
+ * items, below 0.5 ms for 1,000, and 75 ms for 180,000, near the default cap. Sets go one by one, so that
+ * other writes come in between. */
 #include <stdlib.h>
 
 #include "base/hash.h"
