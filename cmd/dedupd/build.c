@@ -126,6 +126,7 @@ struct dd_history_options dd_build_history(const struct dd_config *c)
 struct dd_wheel_options dd_build_wheel(const struct dd_config *c)
 {
     return (struct dd_wheel_options){.stage = dd_config_is_staged(c),
+                                     .abandon_staged = c->ingest.abandon_staged,
                                      .refuse_evicting = c->ingest.mode == DD_CONFIG_INGEST_STAGED,
                                      .allow_volatile = c->ingest.allow_volatile,
                                      .slot_s = (unsigned)c->ingest.slot_s,

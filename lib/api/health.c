@@ -96,9 +96,16 @@ static const char *staging_name(enum dd_wheel_staging s)
 }
 
 /* What stands between exposures and the store when they are staged in Redis. */
-static enum level add_ingest(struct dd_buf *out, const struct dd_wheel_status *w, int64_t now_ms)
+static enum level add_ingest(struct dd_buf *out, const struct dd_dedup_status *s, int64_t now_ms)
 {
     struct component c = {.out = out};
+    const struct dd_wheel_status *w = &s->wheel;
+    bool away = !s->hot.embedded && !s->hot.up;
+    if (w->blind)
+        degrade(&c, DEGRADED,
+                "an earlier run staged exposures in a Redis that is not configured: answers say partial");
+    if (away && w->staging_wanted)
+        degrade(&c, DEGRADED, "Redis takes no writes: exposures go to the store directly");
     const struct dd_hot_durability *d = &w->durability;
     if (w->staging_wanted && w->staging == DD_STAGING_OFF)
         degrade(&c, DEGRADED, "exposures are not staged but written directly, which costs more: %s",
@@ -112,9 +119,8 @@ static enum level add_ingest(struct dd_buf *out, const struct dd_wheel_status *w
         degrade(&c, DEGRADED, "Redis lost staged exposures (%llu times since the start)",
                 (unsigned long long)d->losses);
     open_component(&c, "ingest");
-    dd_buf_addf(out,
-                ",\"durability\":\"%s\",\"lag_s\":%lld,\"slots\":%u,\"warnings\":", staging_name(w->staging),
-                (long long)w->lag_s, w->slots);
+    dd_buf_addf(out, ",\"durability\":\"%s\",\"lag_s\":%lld,\"slots\":%u,\"warnings\":",
+                away ? "off" : staging_name(w->staging), (long long)w->lag_s, w->slots);
     dd_json_add_string(out, dd_slice_str(d->warnings));
     dd_buf_add_u8(out, '}');
     return c.level;
@@ -154,8 +160,8 @@ void dd_api_health(struct dd_api_loop *al, const struct dd_api_origin *o)
     dd_buf_add_u8(&parts, ',');
     level = max_level(level, add_hot(&parts, &s.hot));
     dd_buf_add_u8(&parts, ',');
-    if (!s.hot.embedded) {
-        level = max_level(level, add_ingest(&parts, &s.wheel, dd_clock_wall(a->options.clock).ms));
+    if (!s.hot.embedded || s.wheel.blind) {
+        level = max_level(level, add_ingest(&parts, &s, dd_clock_wall(a->options.clock).ms));
         dd_buf_add_u8(&parts, ',');
     }
     level = max_level(level, add_clock(&parts, s.clock_behind_ms));

@@ -99,7 +99,7 @@ struct dd_config {
     struct {
         enum dd_config_ingest mode;
         int64_t slot_s, grace_s;
-        bool allow_volatile;
+        bool allow_volatile, abandon_staged;
         int64_t max_future_s, pending_max;
     } ingest;
     struct {

@@ -207,7 +207,7 @@ static const struct dd_option options[] = {
         "Cells of the change table, 8 bytes each, for each period of a window. Rule: 8 cells for each write "
         "within "
         "cache.ttl_s; fewer make cached sets look stale, which costs reads, never a wrong answer."),
-    INT(store.min_free_bytes, "268435456", 0, PIB, "bytes", 0,
+    INT(store.min_free_bytes, "268435456", 16 * MIB, PIB, "bytes", 0,
         "Free disk space below which exposures are refused (507)."),
     INT(store.batch_max, "512", 1, 10000, "writes", 0, "Most writes in one commit."),
     INT(store.batch_wait_us, "0", 0, 100000, "us", 0,
@@ -222,6 +222,9 @@ static const struct dd_option options[] = {
         "After the end of a slot until it is sealed: more than clocks of processes may differ."),
     BOOL(ingest.allow_volatile, "false", 0,
          "Stage in a Redis that loses writes when it is killed; answers then say volatile."),
+    BOOL(ingest.abandon_staged, "false", 0,
+         "Without redis.url: give up what an earlier run staged in a Redis that is gone for good, so that "
+         "answers say full again."),
     INT(ingest.max_future_s, "300", 0, 86400, "s", 0,
         "How far ahead of the clock an event time may be; it then counts as now."),
     INT(ingest.pending_max, "20000", 100, 1000000, "items", 0,

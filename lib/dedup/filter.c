@@ -94,7 +94,7 @@ static void on_record_finished(void *arg)
 {
     struct dd_filter_state *s = arg;
     s->io--;
-    dd_filter_settle(s);
+    if (!s->recording) dd_filter_settle(s); /* else whoever called record() settles */
 }
 
 /* claim "exposed": writes what was chosen. The items were copied by keep_items. */
@@ -119,7 +119,9 @@ static void record(struct dd_filter_state *s)
                                          .finished = on_record_finished,
                                          .arg = s};
     s->io++;
+    s->recording = true;
     dd_dedup_exposed(s->dl, &s->record);
+    s->recording = false;
 }
 
 static void conclude(struct dd_filter_state *s)
@@ -310,6 +312,7 @@ static void init(struct dd_filter_state *s, struct dd_dedup_loop *dl, struct dd_
     s->c = c;
     s->dl = dl;
     s->stage = STAGE_FETCH;
+    s->recording = false;
     s->answered = s->dual_pending = s->ready = false;
     s->dual = NULL;
     s->io = s->scan = 0;

@@ -122,7 +122,8 @@ static bool use_cached(struct dd_filter_state *s, unsigned period, const struct 
 static void mark_hot(struct dd_filter_state *s)
 {
     struct dd_hot_fetch *f = &s->fetch;
-    if (!f->complete || !f->recent_intact) s->c->partial = true;
+    const struct dd_wheel *wheel = s->dl->d->wheel;
+    if (!f->complete || !f->recent_intact || (wheel && dd_wheel_is_blind(wheel))) s->c->partial = true;
     for (unsigned i = 0; i < f->recent_n; i++)
         dd_index_mark_id(&s->index, f->recent[i].id, DD_REASON_DELIVERED);
     for (unsigned p = 0; p < f->pending_n; p++)

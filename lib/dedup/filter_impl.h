@@ -15,7 +15,8 @@ struct dd_filter_state {
     struct dd_timer deadline;
     enum dd_filter_stage stage;
     bool answered;
-    unsigned io; /* calls that have not come back */
+    bool recording; /* inside dd_dedup_exposed: it may finish before it returns */
+    unsigned io;    /* calls that have not come back */
     struct dd_slice scene, user;
     struct dd_index index;
     struct dd_period period[DD_WINDOW_MAX]; /* newest first */

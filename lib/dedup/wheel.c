@@ -12,6 +12,7 @@
 #include "dedup/wheel_impl.h"
 
 #define BACKOFF_MAX_MS 60000
+#define CLOCK_AHEAD_S  60 /* flushing the open slot moves the next one ahead by a second each time */
 
 /* ---- the mark and the open slot ---- */
 
@@ -74,6 +75,9 @@ static void publish_oldest(struct dd_wheel *w, const struct dd_hot_slot *slots, 
     int64_t oldest = w->options.stage ? open.start_s : INT64_MAX;
     for (unsigned i = 0; i < n; i++)
         if (slots[i].start_s < oldest) oldest = slots[i].start_s;
+    /* A clock that was ahead and was put right has left slots to come: their time has been. */
+    for (unsigned i = 0; i < n; i++)
+        if (slots[i].start_s > now_s(w) + CLOCK_AHEAD_S) dd_clock_observe(w->clock, slots[i].start_s * 1000);
     atomic_store(&w->oldest_s, oldest);
     atomic_store(&w->listed_run, run);
 }
@@ -254,6 +258,7 @@ static enum dd_err tick(struct dd_wheel *w)
         err = empty_sealed(w, &total);
     }
     note_result(w, err);
+    dd_wheel_keep_mark(w);
     dd_wheel_log_staging(w);
     answer_requests(requests, &total, err);
     return err;
@@ -342,6 +347,15 @@ static void init_sync(struct dd_wheel *w)
     pthread_mutex_init(&w->lock, NULL);
 }
 
+/* Before anything is served, if Redis answers: which slots there are, also those of a clock that was ahead.
+ */
+static void look_first(struct dd_wheel *w)
+{
+    struct dd_hot_slot *slots;
+    unsigned n;
+    if (list_slots(w, &slots, &n) == DD_OK) free(slots);
+}
+
 enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *store, struct dd_hot *hot,
                             const struct dd_scenes *scenes, struct dd_clock *clock, struct dd_stats *stats,
                             struct dd_wheel **out)
@@ -369,7 +383,9 @@ enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *s
     init_sync(w);
     seal_ended(w);
     enum dd_err err = embedded ? DD_OK : dd_hot_staging_open(hot, &w->staging);
+    if (err == DD_OK) dd_wheel_recall_mark(w);
     if (err == DD_OK && !embedded) err = dd_wheel_refuse_evicting(w);
+    if (err == DD_OK && !embedded) look_first(w);
     if (err == DD_OK && !embedded) {
         w->started = pthread_create(&w->thread, NULL, run, w) == 0;
         if (!w->started) err = DD_NO_MEMORY;
@@ -395,6 +411,7 @@ void dd_wheel_destroy(struct dd_wheel *w)
     if (!w) return;
     dd_wheel_stop(w);
     if (w->started) pthread_join(w->thread, NULL);
+    if (w->started) dd_wheel_leave_mark(w);
     if (w->staging && w->registered && !w->displaced &&
         dd_hot_boot_leave(w->staging, w->options.boot) != DD_OK)
         dd_warn("store.not_deregistered", "error=\"%s\"", dd_hot_staging_error(w->staging));
@@ -436,6 +453,7 @@ void dd_wheel_get_status(struct dd_wheel *w, struct dd_wheel_status *out)
                                     .users_flushed = dd_counter_get(w->count.users),
                                     .items_flushed = dd_counter_get(w->count.items)};
     if (w->staging) dd_hot_get_durability(w->hot, &out->durability);
+    out->blind = w->blind;
     pthread_mutex_lock(&w->lock);
     out->paused = w->paused;
     out->known = w->known;

@@ -44,6 +44,7 @@ struct dd_wheel_options {
     bool paused;
     int64_t tick_ms;
     unsigned lag_warn_s;
+    bool abandon_staged;  /* what an earlier run staged in a Redis that is not configured is given up */
     bool refuse_evicting; /* ingest.mode is staged by name: an evicting Redis at start is DD_INVALID */
     const struct dd_hot_boot *boot; /* the entry in the register that the wheel keeps alive; NULL: none */
     void (*displaced)(void *arg);   /* once, on the wheel's thread: another process holds the store now */
@@ -77,6 +78,9 @@ bool dd_wheel_is_open(const struct dd_wheel *w, struct dd_hot_slot slot);
 /* Start of the oldest slot that may hold anything, seconds since 1970. INT64_MIN: not known yet (everything
  * may). INT64_MAX: nothing is staged, and nothing will be. */
 int64_t dd_wheel_oldest_s(const struct dd_wheel *w);
+
+/* Embedded, and an earlier run left exposures in a Redis: every answer is partial (staged.h). */
+bool dd_wheel_is_blind(const struct dd_wheel *w);
 
 /* ---- for operators, any thread ---- */
 
@@ -116,6 +120,7 @@ struct dd_wheel_status {
     uint64_t users_flushed, items_flushed;
     char last_error[128]; /* of the last tick; empty: none */
     struct dd_hot_durability durability;
+    bool blind;     /* see dd_wheel_is_blind */
     bool displaced; /* another process holds this store in the register */
 };
 

@@ -23,6 +23,9 @@ struct dd_wheel {
         struct dd_histogram *page_us;
         struct dd_gauge *lag_s;
     } count;
+    _Atomic bool marked; /* staged.h: the mark is in the store, so exposures may be staged */
+    bool blind;
+    int64_t marked_beat;
     uint8_t *hinted; /* a bit per hash of (user, period): its hint was given in this run */
     enum dd_wheel_staging logged_staging; /* the thread's */
     bool registered;                      /* the thread's: the register of stores */
@@ -57,6 +60,12 @@ void dd_wheel_log_staging(struct dd_wheel *w);
 enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w) DD_MUST_USE;
 /* A sign of life for the register, if one is due; in every page too, since a flush may take an hour. */
 void dd_wheel_beat(struct dd_wheel *w);
+
+/* The mark of staged.h: written before anything is staged, kept up to date, removed at a clean stop with
+ * nothing left. recall is for the start, in an order that wheel_redis.c gives. */
+void dd_wheel_recall_mark(struct dd_wheel *w);
+void dd_wheel_keep_mark(struct dd_wheel *w);
+void dd_wheel_leave_mark(struct dd_wheel *w);
 
 /* Waits until the wheel is asked to stop, or to flush, or ms have passed, with signs of life in between.
  * false: stop. */

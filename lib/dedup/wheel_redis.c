@@ -1,12 +1,13 @@
 /* What the wheel asks of Redis beyond its slots: whether it may be staged in, and who holds the store. */
 #include "base/log.h"
+#include "dedup/staged.h"
 #include "dedup/wheel_impl.h"
 
 /* ---- what Redis promises ---- */
 
 enum dd_wheel_staging dd_wheel_staging(const struct dd_wheel *w)
 {
-    if (!w->options.stage) return DD_STAGING_OFF;
+    if (!w->options.stage || !atomic_load(&w->marked)) return DD_STAGING_OFF;
     switch (dd_hot_promise(w->hot)) {
     case DD_HOT_PROMISE_FIRM:
         return DD_STAGING_FIRM;
@@ -70,4 +71,63 @@ void dd_wheel_beat(struct dd_wheel *w)
     dd_error("store.displaced", "by_boot=%s place=%s admin=%s effect=\"this process stops\"", other.boot_id,
              other.place, other.admin);
     if (w->options.displaced) w->options.displaced(w->options.displaced_arg);
+}
+
+/* ---- the mark that something may be staged ---- */
+
+#define BEAT_STEP                                                                                            \
+    64 /* beats between two updates of the mark: minutes, far below what counts as another Redis */
+
+bool dd_wheel_is_blind(const struct dd_wheel *w)
+{
+    return w->blind;
+}
+
+void dd_wheel_recall_mark(struct dd_wheel *w)
+{
+    bool marked = dd_staged_get(w->store, &w->marked_beat);
+    atomic_store(&w->marked, marked);
+    if (!marked || w->staging) return;
+    if (w->options.abandon_staged) {
+        enum dd_err err = dd_staged_clear(w->store);
+        dd_warn("staged.abandoned", "result=%s", dd_err_name(err));
+        return;
+    }
+    w->blind = true;
+    dd_error("staged.unseen",
+             "what=\"an earlier run left exposures in a Redis that is not configured\" effect=\"answers say "
+             "partial\" hint=\"set redis.url again, or ingest.abandon_staged if it is gone\"");
+}
+
+void dd_wheel_keep_mark(struct dd_wheel *w)
+{
+    int64_t beat = 0;
+    bool known = dd_hot_last_beat(w->hot, &beat), marked = atomic_load(&w->marked);
+    if (!marked && (!w->options.stage || dd_hot_promise(w->hot) == DD_HOT_PROMISE_NONE)) return;
+    if (marked && (!known || (beat - w->marked_beat < BEAT_STEP && beat >= w->marked_beat))) return;
+    enum dd_err err = dd_staged_put(w->store, beat);
+    if (err != DD_OK) {
+        if (!marked)
+            dd_warn("wheel.not_staging", "reason=\"the store does not take the mark\" error=%s",
+                    dd_err_name(err));
+        return;
+    }
+    w->marked_beat = beat;
+    atomic_store(&w->marked, true);
+}
+
+/* The loops have ended: nothing is staged any more. */
+void dd_wheel_leave_mark(struct dd_wheel *w)
+{
+    const struct dd_hot_slot *slots;
+    unsigned n;
+    int64_t beat;
+    if (!w->staging || w->displaced || !atomic_load(&w->marked)) return;
+    bool empty = dd_hot_staging_slots(w->staging, &slots, &n) == DD_OK && n == 0;
+    enum dd_err err = DD_OK;
+    if (empty)
+        err = dd_staged_clear(w->store);
+    else if (dd_hot_last_beat(w->hot, &beat))
+        err = dd_staged_put(w->store, beat);
+    if (err != DD_OK) dd_warn("staged.mark_not_updated", "error=%s", dd_err_name(err));
 }

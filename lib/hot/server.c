@@ -160,7 +160,7 @@ static void compare(struct dd_server *s, const struct dd_server_sample *new, int
 {
     const struct dd_server_sample *old = &s->last;
     bool restarted = old->has_info && new->has_info &&strcmp(old->run_id, new->run_id) != 0;
-    enum continuity c = continuity_of(old, new, restarted);
+    enum continuity c = continuity_of(old, new, restarted || s->expected);
     if (restarted) {
         s->restarts++;
         dd_warn("hot.redis_restarted", "old=%s new=%s continues=%s", old->run_id, new->run_id,
@@ -173,7 +173,8 @@ static void compare(struct dd_server *s, const struct dd_server_sample *new, int
         note_loss(s, now_ms);
     } else if (restarted && (c == UNSURE || !is_firm(old) || !is_firm(new))) {
         note_recent_lost(s, now_ms, "redis restarted and may have lost its last writes");
-    } else if (!restarted && new->evicted_keys > old->evicted_keys &&new->eviction != DD_EVICT_NONE) {
+    } else if (!restarted && !s->expected &&
+               new->evicted_keys > old->evicted_keys &&new->eviction != DD_EVICT_NONE) {
         note_recent_lost(s, now_ms, "redis evicts keys");
     }
 }
@@ -195,6 +196,7 @@ void dd_server_observe(struct dd_server *s, const struct dd_server_sample *sampl
     if (s->met) compare(s, sample, now_ms);
     bool same = s->met && strcmp(s->last.run_id, sample->run_id) == 0;
     s->met = true;
+    s->expected = false;
     s->last = *sample;
     /* A sample that was overtaken must not lower the beat; one that could not beat keeps the last known. */
     bool overtaken = sample->has_beat && same && sample->beat < beat && sample->beat > beat - BEAT_BEHIND_MAX;
@@ -206,6 +208,23 @@ void dd_server_observe(struct dd_server *s, const struct dd_server_sample *sampl
     fill_durability(s, &d);
     atomic_store(&s->promise, (int)promise_of(&d));
     pthread_mutex_unlock(&s->lock);
+}
+
+void dd_server_expect(struct dd_server *s, int64_t beat)
+{
+    pthread_mutex_lock(&s->lock);
+    s->met = s->expected = true;
+    s->last = (struct dd_server_sample){.has_beat = true, .beat = beat};
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool dd_server_last_beat(struct dd_server *s, int64_t *beat)
+{
+    pthread_mutex_lock(&s->lock);
+    bool known = s->met && !s->expected && s->last.has_beat;
+    *beat = s->last.beat;
+    pthread_mutex_unlock(&s->lock);
+    return known;
 }
 
 /* ---- telling ---- */

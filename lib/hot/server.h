@@ -38,6 +38,7 @@ struct dd_server_sample {
 struct dd_server {
     pthread_mutex_t lock;
     bool met;
+    bool expected; /* `last` is what an earlier process knew: only its beat */
     struct dd_server_sample last;
     uint64_t restarts, losses;
     int64_t last_loss_ms;
@@ -63,6 +64,10 @@ static inline int64_t dd_server_recent_lost_ms(const struct dd_server *s)
 }
 
 void dd_server_durability(struct dd_server *s, struct dd_hot_durability *out);
+
+/* See dd_hot_expect_beat. */
+void dd_server_expect(struct dd_server *s, int64_t beat);
+bool dd_server_last_beat(struct dd_server *s, int64_t *beat);
 
 /* A random first beat: far from any other, and far from the end of 64 bits. */
 int64_t dd_server_new_beat(uint64_t random);

@@ -49,6 +49,16 @@ void dd_hot_get_durability(struct dd_hot *h, struct dd_hot_durability *out)
     dd_server_durability(&h->server, out);
 }
 
+void dd_hot_expect_beat(struct dd_hot *h, int64_t beat)
+{
+    dd_server_expect(&h->server, beat);
+}
+
+bool dd_hot_last_beat(struct dd_hot *h, int64_t *beat)
+{
+    return dd_server_last_beat(&h->server, beat);
+}
+
 enum dd_hot_promise dd_hot_promise(const struct dd_hot *h)
 {
     return (enum dd_hot_promise)atomic_load(&h->server.promise);

@@ -70,6 +70,13 @@ struct dd_hot_durability {
     char warnings[400];   /* plain text, "; " between them; empty: none */
 };
 
+/* At the start: the beat that the Redis of this store had when it was last seen (dd_hot_last_beat, kept by
+ * the caller). One that has less, or none, has lost what was staged: it is counted and logged as a loss at
+ * the first contact. Before any other call of the tier. */
+void dd_hot_expect_beat(struct dd_hot *h, int64_t beat);
+/* false: not known yet. */
+bool dd_hot_last_beat(struct dd_hot *h, int64_t *beat);
+
 /* What is staged survives kill -9 of Redis: aof and DD_HOT_FSYNC_ALWAYS, nothing evicted, and no replica may
  * replace it. */
 bool dd_hot_durability_is_firm(const struct dd_hot_durability *d);

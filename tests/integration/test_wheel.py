@@ -99,7 +99,7 @@ def test_store_that_takes_nothing_staging_goes_on_and_the_wheel_retries(bench):
     failed = it.admin.post("/admin/flush", {"all": True})
     assert failed.status in (503, 507), failed
     assert it.health()["status"] == "degraded"
-    it.restart({"store.min_free_bytes": "0"})
+    it.restart({"store.min_free_bytes": "16777216"})
     wait_until(lambda: names(it.redis) == [], 15, "it is emptied")
     assert it.unseen("u1", ["a", "b", "x"]) == ["x"]
 

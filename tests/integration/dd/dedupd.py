@@ -27,7 +27,7 @@ SETTINGS = {
     "redis.retry_max_ms": "200",
     "store.block_cache_bytes": "8388608",
     "store.write_buffer_bytes": "1048576",
-    "store.min_free_bytes": "0",
+    "store.min_free_bytes": "16777216",
     "store.change_cells": "65536",
     "log.level": "debug",
 }

@@ -158,6 +158,29 @@ START_TEST(a_heavy_user_meets_the_cap_and_nobody_else_does)
 }
 END_TEST
 
+/* The exposure is refused at once, inside the call that asks for it: the request must still end once. */
+START_TEST(a_claim_as_exposed_at_the_cap_is_refused_and_ends_once)
+{
+    world_init(&w, _i);
+    world_close(&w, true);
+    w.scene[0].policy.cap = 100;
+    w.scene[0].policy.capacity = 100;
+    world_open(&w);
+    int many[100];
+    for (int i = 0; i < 100; i++)
+        many[i] = 1000 + i;
+    ck_assert_ok(world_exposed(&w, "default", "heavy", many, 100, DD_TS_NOW));
+    for (int i = 0; i < 20; i++) {
+        world_filter(&w, "default", "heavy", ten, 10, 2, DD_CLAIM_EXPOSED, false, &a);
+        ck_assert_err(a.err, DD_LIMIT);
+        ck_assert_uint_eq(dd_dedup_loop_inflight(w.dl), 0);
+    }
+    world_filter(&w, "default", "heavy", ten, 10, 0, DD_CLAIM_NONE, false, &a);
+    ck_assert_uint_eq(a.n, 10); /* what was claimed was taken back */
+    world_free(&w);
+}
+END_TEST
+
 Suite *suite_calls(void);
 Suite *suite_calls(void)
 {
@@ -170,6 +193,7 @@ Suite *suite_calls(void)
     tcase_add_loop_test(t, a_claim_is_a_delivery_until_its_ttl_and_exposed_for_good, 0, 2);
     tcase_add_loop_test(t, event_times_choose_the_period, 0, 2);
     tcase_add_loop_test(t, a_clock_stepped_back_over_a_period_end_hides_nothing, 0, 2);
+    tcase_add_loop_test(t, a_claim_as_exposed_at_the_cap_is_refused_and_ends_once, 0, 2);
     tcase_add_test(t, a_heavy_user_meets_the_cap_and_nobody_else_does);
     suite_add_tcase(s, t);
     return s;

@@ -1,5 +1,7 @@
 #include "world.h"
 
+#include "dedup/staged.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,11 +54,16 @@ void world_free(struct world *w)
     unit_rmdir(w->dir);
 }
 
+static bool has_redis(const struct world *w)
+{
+    return w->redis && !w->without_redis;
+}
+
 static void open_hot(struct world *w)
 {
     char socket[600];
     path_of(w, "redis.sock", socket, sizeof socket);
-    struct dd_hot_options o = {.path = w->redis ? socket : NULL,
+    struct dd_hot_options o = {.path = has_redis(w) ? socket : NULL,
                                .connect_timeout_ms = 2000,
                                .timeout_ms = 2000,
                                .retry_max_ms = 100,
@@ -66,12 +73,13 @@ static void open_hot(struct world *w)
                                .store_id = dd_store_id(w->store),
                                .recent_ttl_ms_max = 1800000};
     ck_assert_ok(dd_hot_create(&o, &w->clock, w->stats, &w->hot));
+    dd_staged_recall(w->store, w->hot);
     uint64_t incarnation, number;
-    if (w->redis && dd_hot_witness_get(w->hot, &incarnation, &number) == DD_OK)
+    if (has_redis(w) && dd_hot_witness_get(w->hot, &incarnation, &number) == DD_OK)
         (void)dd_store_resume(w->store, incarnation, number);
     char saved[600];
     path_of(w, "deliveries", saved, sizeof saved);
-    if (!w->redis) {
+    if (!has_redis(w)) {
         enum dd_err err = dd_hot_memory_load(w->hot, saved);
         ck_assert(err == DD_OK || err == DD_NOT_FOUND);
     }
@@ -106,7 +114,7 @@ void world_open(struct world *w)
         dd_dedup_create(&w->options, w->scenes, w->store, w->hot, w->wheel, &w->clock, w->stats, &w->dedup));
     ck_assert_ok(dd_loop_create(&w->loop));
     ck_assert_ok(dd_dedup_loop_create(w->dedup, w->loop, &w->dl));
-    if (w->redis) world_wait_hot(w, true);
+    if (has_redis(w)) world_wait_hot(w, true);
 }
 
 void world_close(struct world *w, bool clean)
@@ -120,10 +128,10 @@ void world_close(struct world *w, bool clean)
     const struct dd_change *change = dd_store_change(w->store);
     char saved[600];
     path_of(w, "deliveries", saved, sizeof saved);
-    if (clean && w->redis)
+    if (clean && has_redis(w))
         ck_assert_int_ge(dd_hot_witness_put(w->hot, dd_change_incarnation(change), dd_change_number(change)),
                          DD_OK);
-    if (clean && !w->redis) ck_assert_ok(dd_hot_memory_save(w->hot, saved));
+    if (clean && !has_redis(w)) ck_assert_ok(dd_hot_memory_save(w->hot, saved));
     dd_hot_destroy(w->hot);
     dd_store_close(w->store, clean);
     dd_loop_destroy(w->loop);

@@ -24,6 +24,7 @@ struct world {
     struct dd_hot *hot;
     struct dd_wheel_options wheel_options; /* stage: a wheel runs */
     struct dd_wheel *wheel;
+    bool without_redis; /* opens embedded though there is a Redis */
     struct dd_dedup *dedup;
     struct dd_loop *loop;
     struct dd_dedup_loop *dl;

@@ -1,0 +1,26 @@
+/* The mark that exposures of this store may stand in Redis and nowhere else.
+ *
+ * It is written to the store, synced, before the first exposure is staged, and removed at a clean stop with
+ * no slot left. So a start that cannot see that Redis (no URL any more) knows that it may miss something and
+ * answers partial; and a start that meets a Redis without the data (emptied, another database, an older
+ * snapshot) notices, because the mark carries the beat that Redis had (hot/staging.h).
+ *
+ * Threads: blocking; not on a loop. */
+#ifndef DD_DEDUP_STAGED_H
+#define DD_DEDUP_STAGED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hot/staging.h"
+#include "store/store.h"
+
+/* Whether the mark is there; *beat: what Redis last had, 0 unknown. */
+bool dd_staged_get(struct dd_store *store, int64_t *beat);
+enum dd_err dd_staged_put(struct dd_store *store, int64_t beat) DD_MUST_USE;
+enum dd_err dd_staged_clear(struct dd_store *store) DD_MUST_USE;
+
+/* At the start, before anything is asked of Redis: tells the hot tier which beat to expect. */
+void dd_staged_recall(struct dd_store *store, struct dd_hot *hot);
+
+#endif
