@@ -206,19 +206,19 @@ void replay_filter(struct replay *r);
 void replay_claim(struct replay *r);
 void replay_exposed(struct replay *r);
 
-__attribute__((noinline, noclone)) void replay_filter(struct replay *r)
+__attribute__((noinline)) void replay_filter(struct replay *r)
 {
     exchange(r);
     __asm__ volatile("# filter");
 }
 
-__attribute__((noinline, noclone)) void replay_claim(struct replay *r)
+__attribute__((noinline)) void replay_claim(struct replay *r)
 {
     exchange(r);
     __asm__ volatile("# claim");
 }
 
-__attribute__((noinline, noclone)) void replay_exposed(struct replay *r)
+__attribute__((noinline)) void replay_exposed(struct replay *r)
 {
     exchange(r);
     __asm__ volatile("# exposed");
