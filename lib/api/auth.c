@@ -187,9 +187,17 @@ void dd_auth_destroy(struct dd_auth *a)
     free(a);
 }
 
+static bool same_token(const struct token *a, const struct token *b)
+{
+    return a->len == b->len && a->roles == b->roles && memcmp(a->bytes, b->bytes, TOKEN_MAX) == 0;
+}
+
 static bool same(const struct table *a, const struct table *b)
 {
-    return a->count == b->count && memcmp(a->tokens, b->tokens, sizeof a->tokens) == 0;
+    if (a->count != b->count) return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!same_token(&a->tokens[i], &b->tokens[i])) return false;
+    return true;
 }
 
 enum dd_err dd_auth_reload(struct dd_auth *a)
