@@ -4,10 +4,10 @@
  *
  *   offer PORT PID FILE CONNECTIONS SECONDS FACTOR SECONDS
  *
- * FILE holds the bytes of one request, PID is the server. Prints one line of name=value:
- *   capacity, offered, good (200 in time), refused (another status), lost (given up or closed): requests a
- * second capacity_cpu, good_cpu: the same for a second of the server's CPU time, whatever else the machine
- * did p50_ms, p99_ms: of the good It runs for the given seconds and no longer. */
+ * FILE holds the bytes of one request, PID is the server. It runs for the given seconds and no longer, and
+ * prints one line of name=value. Requests a second: capacity, offered, good (200 in time), refused (another
+ * status), lost (given up or closed), unsent (no connection was free). For a second of the server's CPU time,
+ * whatever else the machine did: capacity_cpu, good_cpu. Of the good: p50_ms, p99_ms. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct conn {
 };
 
 struct counts {
-    long good, refused, lost;
+    long good, refused, lost, unsent;
 };
 
 static struct {
@@ -137,13 +137,13 @@ static void begin(int64_t due)
 {
     struct conn *c = o.free;
     if (!c) {
-        o.n.lost++;
+        o.n.unsent++;
         return;
     }
     o.free = c->next;
     if (c->fd < 0 && !open_conn(c)) {
         give_free(c);
-        o.n.lost++;
+        o.n.unsent++;
         return;
     }
     c->since = due;
@@ -257,9 +257,9 @@ static void offer(struct rate capacity, double factor, double seconds)
     }
     double counted = (double)(now - counted_from) / 1e9;
     qsort(o.latencies, o.latency_count, sizeof *o.latencies, by_value);
-    printf("capacity=%.0f offered=%.0f good=%.0f refused=%.0f lost=%.0f ", capacity.wall,
+    printf("capacity=%.0f offered=%.0f good=%.0f refused=%.0f lost=%.0f unsent=%.0f ", capacity.wall,
            (double)(sent - sent_before) / counted, (double)o.n.good / counted, (double)o.n.refused / counted,
-           (double)o.n.lost / counted);
+           (double)o.n.lost / counted, (double)o.n.unsent / counted);
     printf("capacity_cpu=%.0f good_cpu=%.0f p50_ms=%.1f p99_ms=%.1f\n", capacity.cpu,
            (double)o.n.good / (server_cpu_s() - cpu + 1e-9), quantile_ms(.5), quantile_ms(.99));
 }

@@ -34,7 +34,7 @@ def served(t):
 
 
 SAID = ("{share:.0%} of a capacity of {capacity:.0f}/s served ({share_cpu:.0%} by CPU time), {times:.1f} times offered; "
-        "{refused:.0f}/s turned away, {lost:.0f}/s lost; p99 {p99_ms:.0f} ms")
+        "{refused:.0f}/s turned away, {lost:.0f}/s lost, {unsent:.0f}/s without a connection; p99 {p99_ms:.0f} ms")
 
 
 @row("overload", "three times the load that can be served", "80 % of capacity served, memory flat, then recovers",
