@@ -6,10 +6,11 @@ import socket
 import struct
 
 import pytest
+import yaml
 
 from dd.client import Client
 from dd.ctl import ctl
-from dd.dedupd import Dedupd
+from dd.dedupd import ROOT, Dedupd
 from dd.wait import wait_until
 
 DATA, OPS, ADMIN = "data-0123456789abcdef", "ops-0123456789abcdef", "admin-0123456789abcdef"
@@ -57,6 +58,21 @@ def test_roles(guarded):
     answer = ask(it.http, "GET", "/stats")
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="dedupd"'
     assert answer.error["code"] == "unauthorized"
+
+
+def test_every_documented_call_is_guarded(guarded):
+    """What openapi.yaml does not declare open is closed, and says so there."""
+    with open(os.path.join(ROOT, "proto", "openapi.yaml"), encoding="utf-8") as f:
+        paths = yaml.safe_load(f)["paths"]
+    for path, item in paths.items():
+        for method, op in ((m.upper(), op) for m, op in item.items() if m != "parameters"):
+            where = guarded.admin if path.startswith(("/admin/", "/users/")) else guarded.http
+            answer = where.request(method, path.replace("{user}", "u"), {} if method in ("POST", "PUT") else None)
+            if op.get("security") == []:
+                assert answer.status == 200, (method, path, answer)
+                continue
+            assert answer.status == 401, (method, path, answer)
+            assert {"401", "403"} <= set(op["responses"]), (method, path)
 
 
 def test_probes_need_no_token(guarded):

@@ -94,6 +94,11 @@ static const struct row rows[] = {
     {"GET", "/users/u1", DD_API_ADMIN, 0, 0, 0, 1},
     {"DELETE", "/users/u1", DD_API_ADMIN, 0, 0, 0, 1},
     {"GET", "/users/u1/filter", DD_API_ADMIN, 0, 0, 0, 1},
+    {"GET", "/users/u1/trace", DD_API_ADMIN, 0, 0, 0, 1},
+    {"DELETE", "/users/u1/trace", DD_API_ADMIN, 0, 0, 0, 1},
+    {"GET", "/admin/rebuild", DD_API_ADMIN, 0, 0, 0, 1},
+    {"GET", "/admin/migration", DD_API_ADMIN, 0, 0, 1, 1},
+    {"POST", "/admin/migration/verify", DD_API_ADMIN, 0, 0, 0, 1},
 };
 
 static void check(const struct row *row, const char *who, const char *token, int admitted, int refusal)
