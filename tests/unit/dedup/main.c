@@ -11,12 +11,13 @@ Suite *suite_migrate(void);
 Suite *suite_model(void);
 Suite *suite_orders(void);
 Suite *suite_pieces(void);
+Suite *suite_staged(void);
 Suite *suite_trace(void);
 
 int main(void)
 {
-    Suite *suites[] = {suite_pieces(),  suite_blips(),   suite_calls(), suite_counting(),
-                       suite_orders(),  suite_durable(), suite_erase(), suite_forget(),
-                       suite_migrate(), suite_history(), suite_trace(), suite_model()};
+    Suite *suites[] = {suite_pieces(),  suite_blips(),   suite_calls(), suite_counting(), suite_orders(),
+                       suite_staged(),  suite_durable(), suite_erase(), suite_forget(),   suite_migrate(),
+                       suite_history(), suite_trace(),   suite_model()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }

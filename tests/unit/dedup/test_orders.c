@@ -442,70 +442,6 @@ START_TEST(a_flush_tells_the_new_period_how_large_the_last_one_was)
 }
 END_TEST
 
-START_TEST(what_is_staged_and_cannot_be_seen_is_said)
-{
-    wheel_init();
-    expose_staged(3);
-    dd_hot_staging_close(staging);
-    world_close(&w, true);
-    w.without_redis = true;
-    world_open(&w);
-    world_filter(&w, "default", "alice", ten, 10, 0, DD_CLAIM_NONE, false, &a);
-    ck_assert_ok(a.err);
-    ck_assert(a.partial);
-    world_close(&w, true);
-    w.without_redis = false;
-    world_open(&w);
-    world_wait_staging(&w);
-    ask();
-    ck_assert(!offered(3));
-    world_flush(&w, true);
-    world_close(&w, true); /* with nothing left: the mark goes */
-    w.without_redis = true;
-    world_open(&w);
-    ask();
-    ck_assert(!offered(3));
-    world_free(&w);
-}
-END_TEST
-
-START_TEST(a_redis_emptied_between_two_runs_is_noticed)
-{
-    wheel_init();
-    expose_staged(3);
-    dd_hot_staging_close(staging);
-    world_close(&w, _i);
-    ck_assert_int_eq(world_redis_cli(&w, "FLUSHALL"), 0);
-    world_open(&w);
-    world_filter(&w, "default", "alice", ten, 10, 0, DD_CLAIM_NONE, false, &a);
-    ck_assert(a.partial);
-    struct dd_hot_durability d;
-    dd_hot_get_durability(w.hot, &d);
-    ck_assert_uint_eq(d.losses, 1);
-    world_free(&w);
-}
-END_TEST
-
-START_TEST(what_was_staged_by_a_clock_that_was_ahead_is_seen_after_a_restart)
-{
-    wheel_init();
-    dd_clock_move(&w.clock, 40LL * 86400000);
-    expose_staged(3);
-    dd_hot_staging_close(staging);
-    world_close(&w, _i);
-    dd_clock_init_manual(&w.clock, WORLD_START_MS);
-    world_open(&w);
-    ask();
-    ck_assert(!offered(3));
-    world_wait_staging(&w);
-    expose_staged(4);
-    world_flush(&w, true);
-    ask();
-    ck_assert(!offered(3) && !offered(4));
-    world_free(&w);
-}
-END_TEST
-
 Suite *suite_orders(void);
 Suite *suite_orders(void)
 {
@@ -526,9 +462,6 @@ Suite *suite_orders(void)
     tcase_add_test(t, an_acknowledgement_that_comes_after_its_slot_was_sealed_is_staged_again);
     tcase_add_test(t, pending_of_days_ago_is_read_while_the_wheel_is_paused);
     tcase_add_test(t, a_slot_of_another_length_is_not_stranded);
-    tcase_add_test(t, what_is_staged_and_cannot_be_seen_is_said);
-    tcase_add_loop_test(t, a_redis_emptied_between_two_runs_is_noticed, 0, 2);
-    tcase_add_loop_test(t, what_was_staged_by_a_clock_that_was_ahead_is_seen_after_a_restart, 0, 2);
     tcase_add_test(t, a_flush_tells_the_new_period_how_large_the_last_one_was);
     suite_add_tcase(s, t);
     return s;
