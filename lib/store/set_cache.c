@@ -71,8 +71,11 @@ static void put_in(struct part *p, struct dd_set_entry *e)
 {
     struct dd_set_entry **at = find(p, e->key, e->hash);
     if (*at) take_out(p, at);
-    while (p->oldest && p->bytes + e->bytes > p->max)
-        take_out(p, find(p, p->oldest->key, p->oldest->hash));
+    while (p->oldest && p->bytes + e->bytes > p->max) {
+        at = find(p, p->oldest->key, p->oldest->hash);
+        if (!*at) break; /* cannot be: every entry is in its chain */
+        take_out(p, at);
+    }
     e->chain = p->chains[e->hash & p->mask];
     p->chains[e->hash & p->mask] = e;
     link_newest(p, e);
