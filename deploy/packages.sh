@@ -9,8 +9,8 @@ names() {
         echo gcc libc6-dev make pkg-config libevent-dev libhiredis-dev librocksdb-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libsystemd-dev ;;
     run) # redis-server is optional: without it dedupd runs embedded
         echo curl redis-server ;;
-    test) # libc6-dbg: valgrind needs the symbols of the loader; gnuplot-nox: dedupctl filters --plot
-        echo check gnuplot-nox python3 python3-pytest python3-pytest-timeout python3-pytest-xdist python3-redis python3-yaml valgrind libc6-dbg systemd ;;
+    test) # procps: systemd-analyze looks for the kill of the unit; libc6-dbg: valgrind needs the symbols of the loader; gnuplot-nox: dedupctl filters --plot
+        echo check gnuplot-nox python3 python3-pytest python3-pytest-timeout python3-pytest-xdist python3-redis python3-yaml valgrind libc6-dbg systemd procps ;;
     lint)
         echo clang clang-format clang-tidy cppcheck shellcheck python3-yaml ;;
     fuzz) # replaying a corpus needs only gcc; making one needs libFuzzer

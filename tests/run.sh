@@ -25,7 +25,7 @@ export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.txt:print_suppressions=0"
 
 ASAN=address,undefined
 # RocksDB is not instrumented; tests/tsan.txt says what is left out.
-TSAN_MODULES='loop stats store hot'
+TSAN_MODULES='store hot loop stats'
 VALGRIND_MODULES='filter api'
 
 modules() { for m in tests/unit/*/main.c; do basename "$(dirname "$m")"; done; }
@@ -145,7 +145,7 @@ all() {
         $(each build-address-undefined/fuzz/replay- $(fuzz_targets))
     build tsan SANITIZER=thread $(each build-thread/tests/unit- $TSAN_MODULES)
     # The long ones first, so that the end is shared evenly.
-    group "$jobs" $(each valgrind- $VALGRIND_MODULES) $(each asan-unit- $(modules)) $(each tsan-unit- $TSAN_MODULES) \
+    group "$jobs" $(each tsan-unit- $TSAN_MODULES) $(each valgrind- $VALGRIND_MODULES) $(each asan-unit- $(modules)) \
         $(each unit- $(modules)) fuzz-replay instructions
     group 1 integration asan-integration hostile crash asan-crash lint
 }
