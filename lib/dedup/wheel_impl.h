@@ -25,6 +25,7 @@ struct dd_wheel {
     } count;
     _Atomic bool marked; /* staged.h: the mark is in the store, so exposures may be staged */
     bool blind;
+    bool mark_saved;
     int64_t marked_beat;
     uint8_t *hinted; /* a bit per hash of (user, period): its hint was given in this run */
     enum dd_wheel_staging logged_staging; /* the thread's */

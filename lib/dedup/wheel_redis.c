@@ -87,6 +87,7 @@ void dd_wheel_recall_mark(struct dd_wheel *w)
 {
     bool marked = dd_staged_get(w->store, &w->marked_beat);
     atomic_store(&w->marked, marked);
+    w->mark_saved = marked;
     if (!marked || w->staging) return;
     if (w->options.abandon_staged) {
         enum dd_err err = dd_staged_clear(w->store);
@@ -99,20 +100,20 @@ void dd_wheel_recall_mark(struct dd_wheel *w)
              "partial\" hint=\"set redis.url again, or ingest.abandon_staged if it is gone\"");
 }
 
+/* A store that takes no writes (the disk guard) must not keep exposures from being staged, which is what is
+ * left then: the mark follows when it does. */
 void dd_wheel_keep_mark(struct dd_wheel *w)
 {
     int64_t beat = 0;
     bool known = dd_hot_last_beat(w->hot, &beat), marked = atomic_load(&w->marked);
     if (!marked && (!w->options.stage || dd_hot_promise(w->hot) == DD_HOT_PROMISE_NONE)) return;
-    if (marked && (!known || (beat - w->marked_beat < BEAT_STEP && beat >= w->marked_beat))) return;
+    bool current = beat >= w->marked_beat && beat - w->marked_beat < BEAT_STEP;
+    if (marked && w->mark_saved && (!known || current)) return;
     enum dd_err err = dd_staged_put(w->store, beat);
-    if (err != DD_OK) {
-        if (!marked)
-            dd_warn("wheel.not_staging", "reason=\"the store does not take the mark\" error=%s",
-                    dd_err_name(err));
-        return;
-    }
-    w->marked_beat = beat;
+    if (err != DD_OK && !marked)
+        dd_warn("staged.mark_not_written", "error=%s effect=\"tried again at every tick\"", dd_err_name(err));
+    w->mark_saved = err == DD_OK;
+    if (err == DD_OK) w->marked_beat = beat;
     atomic_store(&w->marked, true);
 }
 
