@@ -141,6 +141,7 @@ static void *run(void *arg)
         dd_migrate_failed(m, t.bulk ? "bulk" : "lazy", err);
         pause_after(m, &t, users, dd_mono_ms_between(begun, dd_clock_mono(m->d->clock)), err);
     }
+    if (t.unsaved) dd_bulk_save(m); /* what was asked for just before the stop */
     return NULL;
 }
 

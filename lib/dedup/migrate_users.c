@@ -16,6 +16,7 @@ struct dd_migrate_job {
     uint64_t number; /* before the mark was read */
     struct dd_migrate_mark news;
     bool sampled, busy, stripped, again; /* again: counted before */
+    bool vanished; /* the walk met the key, and then it was not there: erased meanwhile */
     uint64_t bytes_before;
     struct dd_legacy_entries entries;
     struct dd_buf operand;
@@ -149,7 +150,7 @@ static enum dd_err write_marks(struct dd_migrate *m)
     unsigned n = 0;
     for (unsigned i = 0; i < m->jobs_n; i++) {
         struct dd_migrate_job *j = &m->jobs[i];
-        if (j->busy || j->stripped) continue;
+        if (j->busy || j->stripped || j->vanished) continue;
         dd_mark_key_make(&j->key, dd_scene_slice(m->o.scene), user_of(j));
         u[n++] = (struct dd_record_update){dd_slice_of(j->key.bytes, j->key.len), dd_mark_note_migrated,
                                            &j->news};
@@ -253,6 +254,7 @@ enum dd_err dd_migrate_take(struct dd_migrate *m, struct dd_slice user, struct d
     j->sampled = sum && (sum->users + m->jobs_n) % SAMPLE_EVERY == 0;
     enum dd_err err = read_user(m, j, sum);
     if (is_skipped(m, j, err, sum)) return DD_OK;
+    j->vanished = sum && err == DD_OK && j->entries.n == 0 && !j->again;
     if (err == DD_OK) err = make_operands(m, j);
     if (err != DD_OK) {
         dd_migrate_drop(m);

@@ -112,6 +112,7 @@ static enum dd_err list_families(struct families *f, const char *dir, rocksdb_op
     f->listed = rocksdb_list_column_families(opt[0], dir, &f->listed_n, &text);
     if (text) { /* nothing there yet; if it is there and unreadable, opening says so */
         rocksdb_free(text);
+        if (f->listed) rocksdb_list_column_families_destroy(f->listed, f->listed_n);
         f->listed = NULL;
         return DD_OK;
     }
