@@ -1,6 +1,6 @@
 #!/bin/sh
 # All checks of style and of suspicious code. Called by `make lint`, which sets DEPS and CPPFLAGS.
-#   sh tests/lint/lint.sh [CHECK...]     names of checks below; default: all
+#   sh tests/lint/lint.sh [CHECK...]     names of checks below; default: all (ANALYZER=deep: clang-tidy looks longer)
 # Prints a line for each check, its complaints if any, and "lint: N passed, N failed".
 # shellcheck disable=SC2317 # checks are called by name
 set -u
