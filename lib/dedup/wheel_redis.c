@@ -88,6 +88,7 @@ void dd_wheel_recall_mark(struct dd_wheel *w)
     bool marked = dd_staged_get(w->store, &w->marked_beat);
     atomic_store(&w->marked, marked);
     w->mark_saved = marked;
+    if (w->staging && w->options.stage) dd_wheel_keep_mark(w); /* now, not at a tick: staging waits for it */
     if (!marked || w->staging) return;
     if (w->options.abandon_staged) {
         enum dd_err err = dd_staged_clear(w->store);
@@ -106,7 +107,7 @@ void dd_wheel_keep_mark(struct dd_wheel *w)
 {
     int64_t beat = 0;
     bool known = dd_hot_last_beat(w->hot, &beat), marked = atomic_load(&w->marked);
-    if (!marked && (!w->options.stage || dd_hot_promise(w->hot) == DD_HOT_PROMISE_NONE)) return;
+    if (!marked && !w->options.stage) return;
     bool current = beat >= w->marked_beat && beat - w->marked_beat < BEAT_STEP;
     if (marked && w->mark_saved && (!known || current)) return;
     enum dd_err err = dd_staged_put(w->store, beat);
