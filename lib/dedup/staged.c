@@ -32,28 +32,28 @@ bool dd_staged_get(struct dd_store *store, int64_t *beat)
     return f.is;
 }
 
-static enum dd_err put(struct dd_store *store, struct dd_slice value)
+static enum dd_err put(struct dd_store *store, struct dd_slice value, bool sync)
 {
     struct dd_store_op op = {.kind = DD_STORE_PUT,
                              .family = DD_STORE_META,
                              .suffix = dd_slice_str(NAME),
                              .operand = value,
                              .read_number = UINT64_MAX};
-    struct dd_store_batch batch = {.ops = &op, .n = 1, .sync = true};
+    struct dd_store_batch batch = {.ops = &op, .n = 1, .sync = sync};
     enum dd_err err = dd_store_write_wait(store, &batch);
     return err == DD_OK ? op.result : err;
 }
 
-enum dd_err dd_staged_put(struct dd_store *store, int64_t beat)
+enum dd_err dd_staged_put(struct dd_store *store, int64_t beat, bool sync)
 {
     uint8_t bytes[8];
     dd_put_le64(bytes, (uint64_t)beat);
-    return put(store, dd_slice_of(bytes, sizeof bytes));
+    return put(store, dd_slice_of(bytes, sizeof bytes), sync);
 }
 
 enum dd_err dd_staged_clear(struct dd_store *store)
 {
-    return put(store, dd_slice_of(NULL, 0));
+    return put(store, dd_slice_of(NULL, 0), true);
 }
 
 void dd_staged_recall(struct dd_store *store, struct dd_hot *hot)

@@ -17,7 +17,8 @@
 
 /* Whether the mark is there; *beat: what Redis last had, 0 unknown. */
 bool dd_staged_get(struct dd_store *store, int64_t *beat);
-enum dd_err dd_staged_put(struct dd_store *store, int64_t beat) DD_MUST_USE;
+/* sync: before anything is staged; not for a newer beat. */
+enum dd_err dd_staged_put(struct dd_store *store, int64_t beat, bool sync) DD_MUST_USE;
 enum dd_err dd_staged_clear(struct dd_store *store) DD_MUST_USE;
 
 /* At the start, before anything is asked of Redis: tells the hot tier which beat to expect. */

@@ -110,7 +110,7 @@ void dd_wheel_keep_mark(struct dd_wheel *w)
     if (!marked && !w->options.stage) return;
     bool current = beat >= w->marked_beat && beat - w->marked_beat < BEAT_STEP;
     if (marked && w->mark_saved && (!known || current)) return;
-    enum dd_err err = dd_staged_put(w->store, beat);
+    enum dd_err err = dd_staged_put(w->store, beat, !w->mark_saved);
     if (err != DD_OK && !marked)
         dd_warn("staged.mark_not_written", "error=%s effect=\"tried again at every tick\"", dd_err_name(err));
     w->mark_saved = err == DD_OK;
@@ -130,6 +130,6 @@ void dd_wheel_leave_mark(struct dd_wheel *w)
     if (empty)
         err = dd_staged_clear(w->store);
     else if (dd_hot_last_beat(w->hot, &beat))
-        err = dd_staged_put(w->store, beat);
+        err = dd_staged_put(w->store, beat, false);
     if (err != DD_OK) dd_warn("staged.mark_not_updated", "error=%s", dd_err_name(err));
 }
