@@ -5,7 +5,8 @@
 #include "loop/loop.h"
 #include "suites.h"
 
-#define LATE_MS 1500 /* below a rotation of the wheel, 2,048 ms; the machine that runs the tests may be busy */
+#define LATE_MS                                                                                              \
+    1500 /* below a rotation of the wheel, 2,048 ms; the machine that runs the tests may be busy */
 
 static struct dd_loop *loop;
 
