@@ -1,5 +1,6 @@
 """Requests that wait for a Redis that does not answer: it is stopped by SIGSTOP, so that its connections stand and
 nothing comes back."""
+import select
 import time
 
 from dd.wait import PATIENCE, wait_until
@@ -72,23 +73,37 @@ def deadline(server):
     return "after %s s" % " ".join("%.2f" % t for t in took)
 
 
-@row(G, "more requests than http.max_inflight", "503 and Retry-After at once; probes served; recovers")
+@row("inflight", "more requests than http.max_inflight", "503 and Retry-After at once; probes served; recovers")
 def too_many_inflight(server):
     with Frozen(server):
-        wires = [Wire(server.address) for _ in range(MAX_INFLIGHT * 3)]
         began = time.monotonic()
+        wires = [Wire(server.address) for _ in range(MAX_INFLIGHT * 3)]
         for i, w in enumerate(wires):
             w.send(ask([1], "f%d" % i))
+        wait_until(lambda: len(answered(wires)) >= MAX_INFLIGHT * 2, 20, "what is too much is turned away")
+        took = time.monotonic() - began
         with Wire(server.address) as probe:
             probe.send(LIVE)
             probe.expect(200)
-        early = sum(1 for w in wires[MAX_INFLIGHT + 20:] if turned_away(w))
-        took = time.monotonic() - began
-        for w in wires:
-            w.reset()
-    assert early > MAX_INFLIGHT // 4, "%d were turned away" % early
+        early = answered(wires)
+        assert len(early) == MAX_INFLIGHT * 2, "%d were turned away" % len(early)
+        for w in early:
+            assert turned_away(w)
+    for w in wires:
+        if w not in early:
+            w.expect(200)
+        w.close()
     wait_until(lambda: server.check_serves() is None, 10)
-    return "%d turned away within %.2f s" % (early, took)
+    return "%d of %d turned away within %.2f s" % (len(early), len(wires), took)
+
+
+def answered(wires):
+    """Those with something to read."""
+    by_fd = {w.sock.fileno(): w for w in wires}
+    poll = select.poll()
+    for fd in by_fd:
+        poll.register(fd, select.POLLIN)
+    return [by_fd[fd] for fd, _ in poll.poll(0)]
 
 
 def turned_away(w):

@@ -20,9 +20,12 @@ GROUPS = {
                "http.idle_timeout_s": "1"},
     "many": {"http.max_connections": "12000", "http.idle_timeout_s": "600"},
     "few": {"http.max_connections": "50"},
-    "backend": {"http.max_inflight": str(MAX_INFLIGHT), "redis.timeout_ms": "5000"},
+    "backend": {"redis.timeout_ms": "5000"},
+    # Nothing that was let in ends before Redis goes on, however slow the machine: what is turned away is exact.
+    "inflight": {"http.max_inflight": str(MAX_INFLIGHT), "redis.timeout_ms": "60000", "http.deadline_ms": "60000"},
     "overload": {"http.workers": "1", "http.deadline_ms": "200", "http.max_connections": "4000"},
 }
+WITH_REDIS = ("backend", "inflight")
 
 
 class Redis(Process):
@@ -48,7 +51,7 @@ class Redis(Process):
 
 class Server(Dedupd):
     def __init__(self, directory, group):
-        redis = Redis(directory).start() if group == "backend" else None
+        redis = Redis(directory).start() if group in WITH_REDIS else None
         super().__init__(directory, redis=redis, settings=dict(GROUPS[group], **{"log.level": "info"}))
         self.level = None  # (memory, descriptors) when nothing is going on, at the beginning
 

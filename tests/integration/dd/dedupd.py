@@ -119,7 +119,9 @@ class Dedupd(Process):
         return answer["items"]
 
     def health(self):
-        return self.http.get("/health").json
+        answer = self.http.get("/health").json
+        assert "components" in answer, answer  # turned away: waits try again
+        return answer
 
     def redis_up(self):
         """Whether every connection to Redis answers, as /health says. Deliveries may still be in doubt: see wait_full."""
