@@ -156,7 +156,7 @@ case ${1:-} in
 '') ;;
 --embedded) embedded=yes ;;
 test)
-    sh deploy/install.sh build run test lint
+    sh deploy/install.sh build run test lint image
     # The suites print their own lines; the last one is the sum.
     exec make -s test ;;
 -h | --help) usage; exit 0 ;;

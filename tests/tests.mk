@@ -24,7 +24,7 @@ test-hostile: all $(B)/tests/offer ## hostile clients and overload against the r
 	DEDUPD=$${DEDUPD:-$(abspath $(B)/dedupd)} OFFER=$(abspath $(B)/tests/offer) $(PYTHON) tests/hostile/hostile.py $(T)
 
 .PHONY: test-image
-test-image: ## build the image with buildah from a debootstrap-made base and run it (root, network, 3 to 4 minutes)
+test-image: ## build the image with buildah from a debootstrap-made base and run it (root, network, 2 minutes)
 	sh tests/image/image.sh
 
 .PHONY: crash

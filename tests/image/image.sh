@@ -4,14 +4,21 @@
 #   sh tests/image/image.sh           as root; needs buildah, debootstrap, curl and the network; some minutes
 #   BASE_TAR=file                     a base made before is used, or kept there for the next time
 # Everything lies in one temporary directory that is removed at the end. The last line is "N passed, N failed".
+# Exit status 77: this machine cannot do it (not root, no tool, no mounts, no archive); the last line says what is missing.
 set -eu
 LC_ALL=C
 export LC_ALL
 cd "$(dirname -- "$0")/../.."
-for tool in buildah debootstrap curl; do
-    command -v "$tool" >/dev/null 2>&1 || { echo "image: $tool is not installed"; exit 2; }
+skip() { echo "$*"; exit 77; }
+mirror=http://deb.debian.org/debian
+[ "$(id -u)" = 0 ] || skip "debootstrap needs root"
+PATH=$PATH:/usr/sbin:/sbin
+for tool in buildah debootstrap curl git; do
+    command -v "$tool" >/dev/null 2>&1 || skip "$tool is not installed"
 done
-[ "$(id -u)" = 0 ] || { echo "image: debootstrap needs root"; exit 2; }
+unshare -m sh -c 'mount -t tmpfs none /mnt' 2>/dev/null || skip "root cannot mount here"
+[ -s "${BASE_TAR:-}" ] || curl -sf --max-time 20 -o /dev/null "$mirror/dists/bookworm/InRelease" ||
+    skip "$mirror cannot be reached"
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/dedupd-image-XXXXXX")
 pid='' passed=0 failed=0
@@ -41,7 +48,7 @@ check() {
 
 # debian:bookworm-slim is a minimal Debian with its updates; so is this.
 make_base() {
-    debootstrap --variant=minbase bookworm "$dir/base" http://deb.debian.org/debian >"$dir/log" 2>&1 ||
+    debootstrap --variant=minbase bookworm "$dir/base" "$mirror" >"$dir/log" 2>&1 ||
         { tail -n 20 "$dir/log"; exit 1; }
     echo 'deb http://deb.debian.org/debian-security bookworm-security main' >>"$dir/base/etc/apt/sources.list"
     tar -C "$dir/base" -cf "$1" .
