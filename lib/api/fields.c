@@ -35,6 +35,17 @@ static bool read_item_number(struct dd_reader *r, struct dd_item *out)
     return true;
 }
 
+static inline bool take_text(struct dd_reader *r, const struct dd_json_string *s, struct dd_item *out)
+{
+    if (s->text.len == 0 || s->text.len > DD_ITEM_MAX_BYTES)
+        return dd_reader_fail(r, "invalid_field", "must have 1 to %d bytes, not %zu", DD_ITEM_MAX_BYTES,
+                              s->text.len);
+    out->id = s->text;
+    out->echo = s->raw;
+    out->fp = 0;
+    return true;
+}
+
 static bool read_item(struct dd_reader *r, struct dd_item *out)
 {
     struct dd_json_string s;
@@ -43,12 +54,7 @@ static bool read_item(struct dd_reader *r, struct dd_item *out)
     if (type == DD_JSON_NUMBER) return read_item_number(r, out);
     if (type != DD_JSON_STRING) return dd_reader_fail_type(r, "a string or an integer");
     if (!dd_json_read_string(&r->json, &s)) return dd_reader_fail_json(r);
-    if (s.text.len == 0 || s.text.len > DD_ITEM_MAX_BYTES)
-        return dd_reader_fail(r, "invalid_field", "must have 1 to %d bytes, not %zu", DD_ITEM_MAX_BYTES,
-                              s.text.len);
-    out->id = s.text;
-    out->echo = s.raw;
-    return true;
+    return take_text(r, &s, out);
 }
 
 /* Room for one more item. The first guess is one item for every 8 bytes left, which ordinary ids never
@@ -67,13 +73,26 @@ static bool make_room(struct dd_reader *r, unsigned max)
     return true;
 }
 
+/* The plain strings that come next, as far as there is room. false: one of them is refused. */
+static bool read_plain_items(struct dd_reader *r, unsigned max)
+{
+    struct dd_json_string s;
+    unsigned room = r->items_cap < max ? r->items_cap : max;
+    while (r->items_n < room && dd_json_take_plain(&r->json, r->item == 0, &s)) {
+        if (!take_text(r, &s, &r->items[r->items_n])) return false;
+        r->items_n++;
+        r->item++;
+    }
+    return true;
+}
+
 static bool read_list(struct dd_reader *r, unsigned max, struct dd_fields *out)
 {
     if (dd_json_peek(&r->json) != DD_JSON_ARRAY)
         return dd_reader_fail_type(r, "an array of strings or integers");
     dd_json_open(&r->json);
     out->items_first = r->items_n;
-    for (r->item = 0; dd_json_next_element(&r->json, r->item == 0); r->item++) {
+    for (r->item = 0; read_plain_items(r, max) && dd_json_next_element(&r->json, r->item == 0); r->item++) {
         if (r->items_n >= max) {
             r->item = -1;
             return dd_reader_fail(r, "too_many", "at most %u in one request", max);
@@ -81,6 +100,7 @@ static bool read_list(struct dd_reader *r, unsigned max, struct dd_fields *out)
         if (!make_room(r, max) || !read_item(r, &r->items[r->items_n])) return false;
         r->items_n++;
     }
+    if (r->err->status) return false;
     r->item = -1;
     if (r->json.error) return dd_reader_fail_json(r);
     out->items_n = r->items_n - out->items_first;

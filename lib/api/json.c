@@ -7,9 +7,6 @@
 
 #include "api/utf8.h"
 
-#define ONES  0x0101010101010101ULL
-#define HIGHS 0x8080808080808080ULL
-
 void dd_json_init(struct dd_json *j, struct dd_slice text, struct dd_arena *arena)
 {
     *j = (struct dd_json){.begin = text.ptr, .at = text.ptr, .end = text.ptr + text.len, .arena = arena};
@@ -90,23 +87,6 @@ bool dd_json_next_element(struct dd_json *j, bool first)
 }
 
 /* ---- strings ---- */
-
-/* The first byte from p on that is a quote, a backslash, a control byte or not ASCII; end if there is none.
- * x ^ (ONES * c) has a zero byte where x has c, and subtracting ONES sets the high bit of a zero byte. A
- * borrow can only disturb bytes above one that is flagged already, so the lowest flag is exact. */
-static inline const uint8_t *skip_plain(const uint8_t *p, const uint8_t *end)
-{
-    while (end - p >= 8) {
-        uint64_t x = dd_get_le64(p);
-        uint64_t hit = x | ((x ^ ONES * '"') - ONES) | ((x ^ ONES * '\\') - ONES) | (x - ONES * 0x20);
-        hit &= HIGHS;
-        if (hit) return p + __builtin_ctzll(hit) / 8;
-        p += 8;
-    }
-    while (p < end && *p != '"' && *p != '\\' && *p >= 0x20 && *p < 0x80)
-        p++;
-    return p;
-}
 
 static int hex_digit(uint8_t c)
 {
@@ -203,7 +183,7 @@ static bool read_escaped(struct dd_json *j, const uint8_t *from, struct dd_slice
         } else if (!pass_character(j)) {
             return false;
         }
-        j->at = skip_plain(j->at, j->end);
+        j->at = dd_json_skip_plain(j->at, j->end);
     }
     *text = dd_slice_of(copy, (size_t)(to - copy));
     return true;
@@ -213,10 +193,10 @@ bool dd_json_read_string(struct dd_json *j, struct dd_json_string *out)
 {
     if (j->error) return false;
     const uint8_t *open = j->at, *from = open + 1;
-    j->at = skip_plain(from, j->end);
+    j->at = dd_json_skip_plain(from, j->end);
     while (j->at == j->end || (*j->at != '"' && *j->at != '\\')) {
         if (!pass_character(j)) return false;
-        j->at = skip_plain(j->at, j->end);
+        j->at = dd_json_skip_plain(j->at, j->end);
     }
     out->text = dd_slice_of(from, (size_t)(j->at - from));
     if (*j->at == '\\' && !read_escaped(j, from, &out->text)) return false;
@@ -319,7 +299,7 @@ void dd_json_add_string(struct dd_buf *out, struct dd_slice text)
     const uint8_t *p = text.ptr, *end = p + text.len;
     dd_buf_add_u8(out, '"');
     while (p < end) {
-        const uint8_t *stop = skip_plain(p, end);
+        const uint8_t *stop = dd_json_skip_plain(p, end);
         dd_buf_add(out, p, (size_t)(stop - p));
         if ((p = stop) == end) break;
         size_t n = *p < 0x80 ? 0 : dd_utf8_length(p, end);

@@ -78,6 +78,44 @@ bool dd_json_read_number(struct dd_json *j, struct dd_json_number *out);
 /* true, false or null: consumes it and gives its type. */
 bool dd_json_read_literal(struct dd_json *j, enum dd_json_type *out);
 
+#define DD_JSON_ONES  0x0101010101010101ULL
+#define DD_JSON_HIGHS 0x8080808080808080ULL
+
+/* The first byte from p on that is a quote, a backslash, a control byte or not ASCII; end if there is none.
+ * x ^ (DD_JSON_ONES * c) has a zero byte where x has c, and subtracting DD_JSON_ONES sets the high bit of a
+ * zero byte. A borrow can only disturb bytes above one that is flagged already, so the lowest flag is exact.
+ */
+static inline const uint8_t *dd_json_skip_plain(const uint8_t *p, const uint8_t *end)
+{
+    while (end - p >= 8) {
+        uint64_t x = dd_get_le64(p);
+        uint64_t hit = x | ((x ^ DD_JSON_ONES * '"') - DD_JSON_ONES) |
+                       ((x ^ DD_JSON_ONES * '\\') - DD_JSON_ONES) | (x - DD_JSON_ONES * 0x20);
+        hit &= DD_JSON_HIGHS;
+        if (hit) return p + __builtin_ctzll(hit) / 8;
+        p += 8;
+    }
+    while (p < end && *p != '"' && *p != '\\' && *p >= 0x20 && *p < 0x80)
+        p++;
+    return p;
+}
+
+/* The quick way through a list of ids: true if the next element of an array is a string without escapes and
+ * multi-byte characters, with no white space before it; it is consumed, as by dd_json_next_element and
+ * dd_json_read_string. Otherwise nothing has happened, and those two say what stands there. */
+static inline bool dd_json_take_plain(struct dd_json *j, bool first, struct dd_json_string *out)
+{
+    const uint8_t *open = j->at;
+    if (!first && open < j->end && *open++ != ',') return false;
+    if (j->error || open >= j->end || *open != '"') return false;
+    const uint8_t *close = dd_json_skip_plain(open + 1, j->end);
+    if (close == j->end || *close != '"') return false;
+    j->at = close + 1;
+    out->text = dd_slice_of(open + 1, (size_t)(close - open - 1));
+    out->raw = dd_slice_of(open, (size_t)(close + 1 - open));
+    return true;
+}
+
 /* true: nothing but white space is left, and nothing failed. */
 bool dd_json_finish(struct dd_json *j);
 

@@ -67,36 +67,15 @@ static void change(const struct dd_filter_layer *l, uint8_t *body, uint32_t fp, 
     }
 }
 
-/* As in Bloom layers. */
-static size_t sieve(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *left)
+static bool contains(const struct dd_filter_layer *l, uint32_t fp)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t at[DD_PROBE_FIRST];
-        dd_probe_first(l, fps[i], at);
-        unsigned all = used(l->bytes, at[0]) & used(l->bytes, at[1]) & used(l->bytes, at[2]) &
-                       used(l->bytes, at[3]);
-        left[kept] = (uint8_t)i;
-        kept += all;
-    }
-    return kept;
+    return lowest(l, l->bytes, fp) > 0;
 }
 
 static size_t test(const struct dd_filter_layer *l, const uint32_t *fps, size_t n, uint8_t *seen,
                    uint8_t mark)
 {
-    size_t found = 0;
-    uint8_t left[DD_PROBE_RUN] = {0};
-    for (size_t from = 0; from < n; from += DD_PROBE_RUN) {
-        size_t kept = sieve(l, fps + from, n - from < DD_PROBE_RUN ? n - from : DD_PROBE_RUN, left);
-        for (size_t j = 0; j < kept; j++) {
-            size_t i = from + left[j];
-            if (seen[i] != 0 || lowest(l, l->bytes, fps[i]) == 0) continue;
-            seen[i] = mark;
-            found++;
-        }
-    }
-    return found;
+    return dd_probe_test(l, fps, n, seen, mark, used, contains);
 }
 
 static unsigned count(const struct dd_filter_layer *l, uint32_t fp)
