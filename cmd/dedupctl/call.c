@@ -41,3 +41,17 @@ int dd_ctl_complain(const struct dd_reply *reply)
             reply->body.len ? (const char *)reply->body.data : "");
     return DD_CTL_FAILED;
 }
+
+json_t *dd_ctl_ask(const struct dd_ctl *ctl, const char *method, const char *path, const char *body,
+                   int *code)
+{
+    struct dd_reply reply;
+    json_error_t e;
+    json_t *v = NULL;
+    *code = dd_ctl_call(ctl, ctl->admin, method, path, body, &reply);
+    if (*code != DD_CTL_OK) return NULL;
+    if (reply.status < 300) v = json_loadb((const char *)reply.body.data, reply.body.len, 0, &e);
+    if (!v) *code = dd_ctl_complain(&reply);
+    dd_reply_reset(&reply);
+    return v;
+}

@@ -5,6 +5,7 @@
 #ifndef DD_CTL_COMMAND_H
 #define DD_CTL_COMMAND_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "client.h"
@@ -32,6 +33,11 @@ int dd_ctl_call(const struct dd_ctl *ctl, const char *base, const char *method, 
 /* Calls and prints the body; DD_CTL_FAILED for a status of 400 and above. */
 int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
                 const char *body);
+
+/* Asks the admin listener. The answer as JSON, which is the caller's to json_decref; NULL: the reason is on
+ * standard error and in *code. */
+json_t *dd_ctl_ask(const struct dd_ctl *ctl, const char *method, const char *path, const char *body,
+                   int *code);
 
 /* Prints an answer that is a refusal on standard error; DD_CTL_FAILED. */
 int dd_ctl_complain(const struct dd_reply *reply);

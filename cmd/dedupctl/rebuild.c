@@ -7,6 +7,7 @@
 #include "bar.h"
 
 #define POLL_MS 200
+#define PATH    "/admin/rebuild"
 
 static const char help[] =
     "usage: dedupctl rebuild (--user USER | --scene SCENE | --all) [--json]\n"
@@ -23,22 +24,6 @@ static const char help[] =
 static long long number(const json_t *v, const char *name)
 {
     return json_integer_value(json_object_get(v, name));
-}
-
-/* NULL: *code says why. */
-static json_t *ask(const struct dd_ctl *ctl, const char *method, const char *body, int *code)
-{
-    struct dd_reply reply;
-    json_error_t e;
-    json_t *v = NULL;
-    *code = dd_ctl_call(ctl, ctl->admin, method, "/admin/rebuild", body, &reply);
-    if (*code != DD_CTL_OK) return NULL;
-    if (reply.status >= 300)
-        *code = dd_ctl_complain(&reply);
-    else if (!(v = json_loadb((const char *)reply.body.data, reply.body.len, 0, &e)))
-        *code = DD_CTL_FAILED;
-    dd_reply_reset(&reply);
-    return v;
 }
 
 static int conclude(const struct dd_ctl *ctl, const json_t *v)
@@ -62,12 +47,12 @@ static int run(const struct dd_ctl *ctl, const char *body)
 {
     struct dd_bar bar;
     int code;
-    json_t *v = ask(ctl, "POST", body, &code);
+    json_t *v = dd_ctl_ask(ctl, "POST", PATH, body, &code);
     dd_bar_begin(&bar, "sets");
     while (v && json_is_true(json_object_get(v, "running"))) {
         dd_bar_show(&bar, (uint64_t)number(v, "done"), (uint64_t)number(v, "total"));
         json_decref(v);
-        v = dd_ctl_wait_ms(POLL_MS) ? ask(ctl, "GET", NULL, &code) : NULL;
+        v = dd_ctl_wait_ms(POLL_MS) ? dd_ctl_ask(ctl, "GET", PATH, NULL, &code) : NULL;
     }
     dd_bar_end(&bar);
     if (!v) return code == DD_CTL_OK ? DD_CTL_FAILED : code;

@@ -69,18 +69,11 @@ static void print_entries(const json_t *v)
 
 static int show(const struct dd_ctl *ctl, const char *path)
 {
-    struct dd_reply reply;
-    json_error_t e;
+    int code;
     if (ctl->json) return dd_ctl_show(ctl, ctl->admin, "GET", path, NULL);
-    int code = dd_ctl_call(ctl, ctl->admin, "GET", path, NULL, &reply);
-    if (code != DD_CTL_OK) return code;
-    json_t *v = reply.status == 200 ? json_loadb((const char *)reply.body.data, reply.body.len, 0, &e) : NULL;
-    if (v)
-        print_entries(v);
-    else
-        code = dd_ctl_complain(&reply);
+    json_t *v = dd_ctl_ask(ctl, "GET", path, NULL, &code);
+    if (v) print_entries(v);
     json_decref(v);
-    dd_reply_reset(&reply);
     return code;
 }
 

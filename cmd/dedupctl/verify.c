@@ -11,6 +11,7 @@
 #include "store/verify.h"
 
 #define POLL_MS 200
+#define PATH    "/admin/verify"
 
 static const char help[] = "usage: dedupctl verify [--data-dir DIR] [--quarantine] [--json]\n"
                            "\n"
@@ -137,32 +138,16 @@ static int run_here(const struct dd_ctl *ctl, const char *dir, bool quarantine)
 
 /* ---- in the server ---- */
 
-/* NULL: *code says why. */
-static json_t *ask(const struct dd_ctl *ctl, const char *method, const char *body, int *code)
-{
-    struct dd_reply reply;
-    json_error_t e;
-    json_t *v = NULL;
-    *code = dd_ctl_call(ctl, ctl->admin, method, "/admin/verify", body, &reply);
-    if (*code != DD_CTL_OK) return NULL;
-    if (reply.status >= 300)
-        *code = dd_ctl_complain(&reply);
-    else if (!(v = json_loadb((const char *)reply.body.data, reply.body.len, 0, &e)))
-        *code = DD_CTL_FAILED;
-    dd_reply_reset(&reply);
-    return v;
-}
-
 static int run_there(const struct dd_ctl *ctl, bool quarantine)
 {
     struct dd_bar bar;
     int code;
-    json_t *v = ask(ctl, "POST", quarantine ? "{\"quarantine\":true}" : "{}", &code);
+    json_t *v = dd_ctl_ask(ctl, "POST", PATH, quarantine ? "{\"quarantine\":true}" : "{}", &code);
     dd_bar_begin(&bar, "sets");
     while (v && json_is_true(json_object_get(v, "running"))) {
         dd_bar_show(&bar, (uint64_t)number(v, "sets"), (uint64_t)number(v, "sets_estimate"));
         json_decref(v);
-        v = dd_ctl_wait_ms(POLL_MS) ? ask(ctl, "GET", NULL, &code) : NULL;
+        v = dd_ctl_wait_ms(POLL_MS) ? dd_ctl_ask(ctl, "GET", PATH, NULL, &code) : NULL;
     }
     dd_bar_end(&bar);
     if (!v) return code == DD_CTL_OK ? DD_CTL_FAILED : code;

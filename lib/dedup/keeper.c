@@ -2,9 +2,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log.h"
+#include "base/wait.h"
 
 #define TRACKED_MAX 1024 /* scenes ever registered that age out; more wait for a restart */
 
@@ -84,13 +84,9 @@ static void look(struct dd_keeper *k)
 /* Waits for one tick; false when it is time to stop. */
 static bool wait_tick(struct dd_keeper *k)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += k->tick_ms / 1000;
-    until.tv_nsec += k->tick_ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    struct timespec until = dd_until_ms(k->tick_ms);
     pthread_mutex_lock(&k->lock);
-    while (!k->stop && pthread_cond_timedwait(&k->wake, &k->lock, &until) == 0) {
+    while (!k->stop && dd_cond_wait_until(&k->wake, &k->lock, &until)) {
     }
     bool go_on = !k->stop;
     pthread_mutex_unlock(&k->lock);
@@ -119,11 +115,7 @@ enum dd_err dd_keeper_create(struct dd_store *store, const struct dd_scenes *sce
     k->tick_ms = tick_ms;
     k->expired = dd_stats_counter(stats, "dedupd_expiry_drops_total",
                                   "Times that old periods of a scene were dropped.");
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&k->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    dd_cond_init(&k->wake);
     pthread_mutex_init(&k->lock, NULL);
     if (pthread_create(&k->thread, NULL, run, k)) {
         pthread_cond_destroy(&k->wake);

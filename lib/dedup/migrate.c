@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log.h"
+#include "base/wait.h"
 #include "dedup/migrate_impl.h"
 
 #define RETRY_MS 200
@@ -79,16 +79,12 @@ void dd_migrate_failed(struct dd_migrate *m, const char *what, enum dd_err err)
 /* Under the lock: waits for ms, or for work (-1). */
 static void wait_for(struct dd_migrate *m, int64_t ms)
 {
-    struct timespec until;
     if (ms < 0) {
         pthread_cond_wait(&m->wake, &m->lock);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    while (!m->stop && pthread_cond_timedwait(&m->wake, &m->lock, &until) == 0) {
+    struct timespec until = dd_until_ms(ms);
+    while (!m->stop && dd_cond_wait_until(&m->wake, &m->lock, &until)) {
     }
 }
 
@@ -161,11 +157,7 @@ static void register_counters(struct dd_migrate *m, struct dd_stats *stats)
 
 static void init_sync(struct dd_migrate *m)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&m->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    dd_cond_init(&m->wake);
     pthread_mutex_init(&m->lock, NULL);
     pthread_mutex_init(&m->erase_lock, NULL);
 }

@@ -6,12 +6,11 @@
  * so once a stop has returned, no note that was queued before it can be written. */
 #include "dedup/trace_impl.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/wait.h"
 
 #define QUEUE_BYTES ((size_t)4 << 20)
 #define TICK_S      1
@@ -166,12 +165,10 @@ static void sweep(struct dd_trace *t)
 /* What is queued, after waiting at most a tick for it. */
 static struct dd_trace_note *take(struct dd_trace *t, bool *stop)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += TICK_S;
+    struct timespec until = dd_until_ms(TICK_S * 1000);
     pthread_mutex_lock(&t->lock);
-    while (!t->head && !t->stop)
-        if (pthread_cond_timedwait(&t->wake, &t->lock, &until) == ETIMEDOUT) break;
+    while (!t->head && !t->stop && dd_cond_wait_until(&t->wake, &t->lock, &until)) {
+    }
     struct dd_trace_note *notes = t->head;
     t->head = NULL;
     t->tail = &t->head;
@@ -205,17 +202,13 @@ enum dd_err dd_trace_create(struct dd_store *store, struct dd_clock *clock, stru
 {
     struct dd_trace *t = calloc(1, sizeof *t);
     if (!t) return DD_NO_MEMORY;
-    pthread_condattr_t attr;
     t->store = store;
     t->clock = clock;
     t->tail = &t->head;
     pthread_mutex_init(&t->writing, NULL);
     pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->wake, &attr);
-    pthread_cond_init(&t->idle, NULL);
-    pthread_condattr_destroy(&attr);
+    dd_cond_init(&t->wake);
+    dd_cond_init(&t->idle);
     t->recorded = dd_stats_counter(stats, "dedupd_trace_recorded_total", "Entries of traces written.");
     t->dropped = dd_stats_counter(stats, "dedupd_trace_dropped_total",
                                   "Entries of traces left out: the queue was full or the store away.");

@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log.h"
+#include "base/wait.h"
 #include "dedup/wheel_impl.h"
 
 #define BACKOFF_MAX_MS 60000
@@ -266,14 +266,10 @@ static enum dd_err tick(struct dd_wheel *w)
 
 static bool wait_for(struct dd_wheel *w, int64_t ms, bool also_requests)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    struct timespec until = dd_until_ms(ms);
     pthread_mutex_lock(&w->lock);
-    while (!w->stop && !(also_requests && w->requests))
-        if (pthread_cond_timedwait(&w->wake, &w->lock, &until)) break;
+    while (!w->stop && !(also_requests && w->requests) && dd_cond_wait_until(&w->wake, &w->lock, &until)) {
+    }
     bool go_on = !w->stop;
     pthread_mutex_unlock(&w->lock);
     return go_on;
@@ -339,11 +335,7 @@ static void register_counters(struct dd_wheel *w, struct dd_stats *stats)
 
 static void init_sync(struct dd_wheel *w)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    dd_cond_init(&w->wake);
     pthread_mutex_init(&w->lock, NULL);
 }
 

@@ -1,9 +1,7 @@
 #include "store/writer.h"
 
-#include <errno.h>
-#include <time.h>
-
 #include "base/log.h"
+#include "base/wait.h"
 #include "store/store_impl.h"
 
 /* Operations in one group: bounds the WriteBatch, and so the longest that a small request waits behind big
@@ -14,27 +12,17 @@
 
 static const struct dd_clock system_clock; /* zero: the system's own time */
 
-static struct timespec in_us(int64_t us)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += us / 1000000;
-    t.tv_nsec += us % 1000000 * 1000;
-    if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
-    return t;
-}
-
 /* Waits until something is queued, the writer stops, or a second has passed; then, if asked to, a little for
  * more. */
 static void wait_for_work(struct dd_writer *w, const struct dd_store_options *o)
 {
-    struct timespec until = in_us(HOUSEKEEPING_MS * 1000);
-    while (!w->head && !w->stopping)
-        if (pthread_cond_timedwait(&w->wake, &w->lock, &until) == ETIMEDOUT) break;
+    struct timespec until = dd_until_ms(HOUSEKEEPING_MS);
+    while (!w->head && !w->stopping && dd_cond_wait_until(&w->wake, &w->lock, &until)) {
+    }
     if (!w->head || o->batch_wait_us == 0) return;
-    until = in_us(o->batch_wait_us);
-    while (w->queued < o->batch_max && !w->stopping)
-        if (pthread_cond_timedwait(&w->wake, &w->lock, &until) == ETIMEDOUT) break;
+    until = dd_until_us(o->batch_wait_us);
+    while (w->queued < o->batch_max && !w->stopping && dd_cond_wait_until(&w->wake, &w->lock, &until)) {
+    }
 }
 
 /* Cuts a group off the queue. A call of ours (batch->call) is a group of its own. */
@@ -94,15 +82,6 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void make_condition(pthread_cond_t *c)
-{
-    pthread_condattr_t a;
-    pthread_condattr_init(&a);
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(c, &a);
-    pthread_condattr_destroy(&a);
-}
-
 enum dd_err dd_writer_start(struct dd_store *s)
 {
     struct dd_writer *w = &s->writer;
@@ -110,7 +89,7 @@ enum dd_err dd_writer_start(struct dd_store *s)
     w->queue_max = s->options.batch_max > 64 ? 16 * s->options.batch_max : 1024;
     w->housekeeping = dd_clock_mono(&system_clock);
     pthread_mutex_init(&w->lock, NULL);
-    make_condition(&w->wake);
+    dd_cond_init(&w->wake);
     w->running = pthread_create(&w->thread, NULL, run, s) == 0;
     if (w->running) return DD_OK;
     pthread_cond_destroy(&w->wake);
