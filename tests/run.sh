@@ -69,7 +69,7 @@ run() {
     crash) DEDUPD=$PWD/build/dedupd "$PYTHON" tests/crash/lanes.py ;;
     asan-crash) ROUNDS=4 DEDUPD=$PWD/build-address-undefined/dedupd "$PYTHON" tests/crash/lanes.py ;;
     instructions) make_ bench-replay ;;
-    image) sh tests/image/image.sh ;;
+    image) timeout -k 10 900 sh tests/image/image.sh ;;
     lint) make_ lint ;;
     lint-fast) make_ lint CHECKS='layers lengths format paths schema' ;;
     *) echo "no suite $1"; return 1 ;;

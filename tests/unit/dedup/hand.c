@@ -78,11 +78,6 @@ void hand_stage(struct hand *h, int item)
     ck_assert_int_eq(h->w->last_durability, DD_DURABLE_STAGED);
 }
 
-struct dd_period world_period(struct world *w)
-{
-    return dd_period_at(DD_PERIOD_MONTH, dd_clock_wall(&w->clock));
-}
-
 /* ---- calls ---- */
 
 static void on_done(void *arg)

@@ -2,8 +2,6 @@
  * besides is not lost. */
 #include "hand.h"
 
-#include <semaphore.h>
-
 static struct world w;
 static struct hand h;
 static struct dd_admin *admin;
@@ -103,65 +101,36 @@ START_TEST(an_exposure_after_it_counts)
 }
 END_TEST
 
-static enum dd_err hold(void *arg, struct dd_slice current, struct dd_buf *out)
-{
-    (void)current, (void)out;
-    while (sem_wait(arg) != 0) {
-    }
-    return DD_NOT_FOUND;
-}
-
 static void on_done(void *arg)
 {
     *(bool *)arg = true;
-}
-
-static unsigned write_queue(void)
-{
-    struct dd_store_status s;
-    dd_store_get_status(w.store, &s);
-    return s.write_queue;
 }
 
 /* The writer is held while a forget and then a page of the wheel, which cannot have read after it, wait for
  * it: the page is told to read again, and the flush is whole all the same. */
 START_TEST(a_flush_reads_again_at_once)
 {
-    sem_t gate;
-    bool held = false, flushed = false;
+    struct world_gate gate;
+    bool flushed = false;
     unsigned forgotten;
     begin(DD_FILTER_BLOOM);
     hand_stage(&h, 3);
     hand_stage(&h, 4);
-    ck_assert_int_eq(sem_init(&gate, 0, 0), 0);
-    struct dd_store_op op = {.kind = DD_STORE_UPDATE,
-                             .scene = dd_slice_str("push"),
-                             .user = dd_slice_str("somebody"),
-                             .period = world_period(&w),
-                             .update = hold,
-                             .update_arg = &gate,
-                             .read_number = UINT64_MAX};
-    struct dd_store_batch batch = {.ops = &op, .n = 1, .loop = w.loop, .done = on_done, .arg = &held};
-    ck_assert_err(dd_store_write(w.store, &batch), DD_PENDING);
-    while (write_queue() > 0) { /* until the writer has taken it */
-    }
+    world_gate_shut(&w, &gate);
     struct world_forgetting f;
     world_forget_start(&w, admin, "alice", &ten[3], 1, &f);
-    while (write_queue() < 1)
-        world_turn(&w);
+    world_wait_queued(&w, 1);
     struct dd_wheel_flush flush_call = {.all = true, .loop = w.loop, .done = on_done, .arg = &flushed};
     ck_assert_err(dd_wheel_flush(w.wheel, &flush_call), DD_PENDING);
-    while (write_queue() < 2) {
-    }
-    sem_post(&gate);
+    world_wait_queued(&w, 2);
+    world_gate_open(&gate);
     ck_assert_ok(world_forget_end(&w, &f, &forgotten));
     ck_assert_uint_eq(forgotten, 1);
-    while (!flushed || !held)
+    while (!flushed)
         world_turn(&w);
     ck_assert_ok(flush_call.err);
     ck_assert(offered(3) && !offered(4));
     ck_assert(!left_in_redis(&w, "p:", true));
-    sem_destroy(&gate);
     end();
 }
 END_TEST

@@ -1,5 +1,4 @@
 /* History and rebuild: whatever comes between the steps, the rebuilt set has all that was acknowledged. */
-#include <semaphore.h>
 #include <stdio.h>
 
 #include "dedup/history.h"
@@ -144,80 +143,28 @@ END_TEST
 
 /* ---- direct writes around the update ---- */
 
-struct gate {
-    sem_t entered, leave;
-    struct dd_store_op op;
-    struct dd_store_batch batch;
-};
-
-static enum dd_err hold(void *arg, struct dd_slice current, struct dd_buf *out)
-{
-    struct gate *g = arg;
-    (void)current, (void)out;
-    sem_post(&g->entered);
-    while (sem_wait(&g->leave) != 0) {
-    }
-    return DD_NOT_FOUND;
-}
-
-static void ignore(void *arg)
-{
-    (void)arg;
-}
-
-/* The writer thread stands still until the gate is opened. */
-static void gate_shut(struct gate *g)
-{
-    *g = (struct gate){.op = {.kind = DD_STORE_UPDATE,
-                              .scene = dd_slice_str("push"),
-                              .user = dd_slice_str("gate"),
-                              .period = world_period(&w),
-                              .update = hold,
-                              .update_arg = g,
-                              .read_number = UINT64_MAX}};
-    g->batch = (struct dd_store_batch){.ops = &g->op, .n = 1, .loop = w.loop, .done = ignore};
-    sem_init(&g->entered, 0, 0);
-    sem_init(&g->leave, 0, 0);
-    ck_assert_err(dd_store_write(w.store, &g->batch), DD_PENDING);
-    while (sem_wait(&g->entered) != 0) {
-    }
-}
-
-static void gate_open(struct gate *g)
-{
-    sem_post(&g->leave);
-}
-
-static void wait_queued(unsigned n)
-{
-    struct dd_store_status s;
-    do
-        dd_store_get_status(w.store, &s);
-    while (s.write_queue < n);
-}
-
 /* _i 0: the exposure is queued behind the rebuild's update, 1: before it, 2: before and behind. */
 START_TEST(an_exposure_beside_the_update_is_kept)
 {
     struct world_call before, behind;
-    struct gate gate;
+    struct world_gate gate;
     int one = 1, two = 2;
     world_init(&w, false);
     open_history(DD_HISTORY_ALL);
     expose("alice", 0);
-    gate_shut(&gate);
+    world_gate_shut(&w, &gate);
     unsigned queued = 0;
     if (_i >= 1) {
         world_exposed_start(&w, "default", "alice", &one, 1, &before);
-        wait_queued(++queued);
+        world_wait_queued(&w, ++queued);
     }
     start_rebuild("alice");
-    wait_queued(++queued);
+    world_wait_queued(&w, ++queued);
     if (_i != 1) {
         world_exposed_start(&w, "default", "alice", &two, 1, &behind);
-        wait_queued(++queued);
+        world_wait_queued(&w, ++queued);
     }
-    gate_open(&gate);
+    world_gate_open(&gate);
     if (_i >= 1) ck_assert_ok(world_exposed_end(&w, &before));
     if (_i != 1) ck_assert_ok(world_exposed_end(&w, &behind));
     ck_assert_uint_eq(end_rebuild().replaced, 1);
@@ -333,18 +280,18 @@ START_TEST(an_exposure_that_meets_an_erase_is_sent_again)
 {
     struct world_call exposure;
     struct dd_arena arena = {0};
-    struct gate gate;
+    struct world_gate gate;
     bool done = false;
     int item = 1;
     begin_staged();
     expose("alice", 0);
-    gate_shut(&gate);
+    world_gate_shut(&w, &gate);
     world_exposed_start(&w, "default", "alice", &item, 1, &exposure);
-    wait_queued(1);
+    world_wait_queued(&w, 1);
     call = (struct dd_erase_call){
         .user = dd_slice_str("alice"), .arena = &arena, .done = on_done, .arg = &done};
     dd_user_erase(admin, w.dl, &call);
-    gate_open(&gate);
+    world_gate_open(&gate);
     ck_assert_err(world_exposed_end(&w, &exposure), DD_BUSY);
     while (!done)
         world_turn(&w);

@@ -248,6 +248,63 @@ void world_flush(struct world *w, bool all)
     }
 }
 
+struct dd_period world_period(struct world *w)
+{
+    return dd_period_at(DD_PERIOD_MONTH, dd_clock_wall(&w->clock));
+}
+
+/* ---- the writer held ---- */
+
+static enum dd_err hold(void *arg, struct dd_slice current, struct dd_buf *out)
+{
+    struct world_gate *g = arg;
+    (void)current, (void)out;
+    sem_post(&g->entered);
+    while (sem_wait(&g->leave) != 0) {
+    }
+    return DD_NOT_FOUND;
+}
+
+static void ignore(void *arg)
+{
+    (void)arg;
+}
+
+void world_gate_shut(struct world *w, struct world_gate *g)
+{
+    /* The wheel's first turn writes to the store; behind the gate it would wait, and do nothing else. */
+    if (w->wheel) world_flush(w, false);
+    *g = (struct world_gate){.op = {.kind = DD_STORE_UPDATE,
+                                    .scene = dd_slice_str("push"),
+                                    .user = dd_slice_str("gate"),
+                                    .period = world_period(w),
+                                    .update = hold,
+                                    .update_arg = g,
+                                    .read_number = UINT64_MAX}};
+    g->batch = (struct dd_store_batch){.ops = &g->op, .n = 1, .loop = w->loop, .done = ignore};
+    sem_init(&g->entered, 0, 0);
+    sem_init(&g->leave, 0, 0);
+    ck_assert_err(dd_store_write(w->store, &g->batch), DD_PENDING);
+    while (sem_wait(&g->entered) != 0) {
+    }
+}
+
+void world_gate_open(struct world_gate *g)
+{
+    sem_post(&g->leave);
+}
+
+void world_wait_queued(struct world *w, unsigned n)
+{
+    int64_t deadline = mono_ms() + 30000;
+    struct dd_store_status s;
+    do {
+        until(deadline, "nothing more was pushed to the writer");
+        world_turn(w);
+        dd_store_get_status(w->store, &s);
+    } while (s.write_queue < n);
+}
+
 /* ---- calls ---- */
 
 static void on_done(void *arg)

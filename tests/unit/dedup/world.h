@@ -4,6 +4,7 @@
 #ifndef DD_TESTS_DEDUP_WORLD_H
 #define DD_TESTS_DEDUP_WORLD_H
 
+#include <semaphore.h>
 #include <sys/types.h>
 
 #include "dedup/dedup.h"
@@ -89,6 +90,20 @@ void world_wait_no_slots(struct world *w);
 void world_wait_flushed(struct world *w, uint64_t users);
 /* POST /admin/flush; the result is w->flush. */
 void world_flush(struct world *w, bool all);
+struct dd_period world_period(struct world *w);
+
+/* The store's writer, standing still from shut to open. What was pushed meanwhile waits in its queue. */
+struct world_gate {
+    sem_t entered, leave;
+    struct dd_store_op op;
+    struct dd_store_batch batch;
+};
+/* Returns once it stands still, with an empty queue, nothing of the wheel's first turn in it. */
+void world_gate_shut(struct world *w, struct world_gate *g);
+void world_gate_open(struct world_gate *g);
+/* Turns the loop until so many batches wait for the writer. */
+void world_wait_queued(struct world *w, unsigned n);
+
 /* Removes the data directory of a closed world. */
 void world_wipe(struct world *w);
 
