@@ -354,8 +354,7 @@ enum dd_err dd_wheel_create(const struct dd_wheel_options *o, struct dd_store *s
 {
     struct dd_wheel *w = calloc(1, sizeof *w);
     if (!w) return DD_NO_MEMORY;
-    w->hinted = calloc(DD_WHEEL_HINT_BITS / 8, 1);
-    if (!w->hinted) {
+    if (dd_hints_init(&w->hints) != DD_OK) {
         free(w);
         return DD_NO_MEMORY;
     }
@@ -410,7 +409,7 @@ void dd_wheel_destroy(struct dd_wheel *w)
     if (w->staging) dd_hot_staging_close(w->staging);
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
-    free(w->hinted);
+    dd_hints_free(&w->hints);
     free(w);
 }
 

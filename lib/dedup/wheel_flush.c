@@ -46,15 +46,13 @@ static bool is_expired(const struct page *p, const struct dd_hot_user *u)
     return now - u->period.ordinal > (int32_t)s->window;
 }
 
-/* Items that the period may reach: what the user's previous period has, if that is known. It sizes the first
- * dense layer, and the set keeps it, so it is looked up once per user, period and run. 0: not known. */
-static uint32_t hint_of(struct page *p, const struct dd_hot_user *u)
+/* Items that the period may reach: what the user's previous period has. 0: not known, or not wanted now; the
+ * set keeps a hint that it was once given. */
+static uint32_t hint_of(struct page *p, const struct dd_filter_policy *policy, const struct dd_hot_user *u)
 {
     struct dd_wheel *w = p->w;
     uint64_t seed = dd_hash_user_seed(dd_store_secret(w->store), u->scene, u->user);
-    uint32_t bit = (uint32_t)(dd_mix64(seed + (uint32_t)u->period.ordinal) % DD_WHEEL_HINT_BITS);
-    if (w->hinted[bit / 8] & 1u << bit % 8 || u->period.kind == DD_PERIOD_FOREVER) return 0;
-    w->hinted[bit / 8] |= (uint8_t)(1u << bit % 8);
+    if (!dd_hints_due(&w->hints, policy, seed, u->period, u->n)) return 0;
     struct dd_store_read r = {.scene = u->scene, .user = u->user, .n = 1};
     struct dd_filter_view view;
     r.periods[0] = (struct dd_period){u->period.kind, u->period.ordinal - 1};
@@ -69,7 +67,8 @@ static enum dd_err add_op(struct page *p, unsigned user, uint64_t number, struct
 {
     struct dd_hot_user *u = &p->users[user];
     dd_buf_reset(scratch);
-    enum dd_err err = dd_filter_operand(policy_of(p, u->scene), hint_of(p, u), u->fps, u->n, scratch);
+    const struct dd_filter_policy *policy = policy_of(p, u->scene);
+    enum dd_err err = dd_filter_operand(policy, hint_of(p, policy, u), u->fps, u->n, scratch);
     if (err != DD_OK) return err;
     struct dd_slice operand = dd_arena_copy(&p->arena, dd_buf_slice(scratch));
     if (!operand.len) return DD_NO_MEMORY;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "dedup/hints.h"
 #include "dedup/wheel.h"
 
 struct dd_wheel {
@@ -27,7 +28,7 @@ struct dd_wheel {
     bool blind;
     bool mark_saved;
     int64_t marked_beat;
-    uint8_t *hinted; /* a bit per hash of (user, period): its hint was given in this run */
+    struct dd_hints hints;                /* the thread's */
     enum dd_wheel_staging logged_staging; /* the thread's */
     bool registered;                      /* the thread's: the register of stores */
     struct dd_mono last_beat;
@@ -45,9 +46,6 @@ struct dd_wheel {
     int64_t lag_s;
     char last_error[128];
 };
-
-/* Bits of `hinted`: 128 KB. Users that share one go without a hint, which costs bytes and nothing else. */
-#define DD_WHEEL_HINT_BITS (1u << 20)
 
 /* Empties one sealed slot. DD_OK: it is empty and its name is gone (or users remain that a page could not
  * take, which is DD_BUSY: again later). DD_SHUTDOWN: asked to stop. Else what failed; *why gets a text. Adds

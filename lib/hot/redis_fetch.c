@@ -12,6 +12,7 @@
 
 #include "hot/internal.h"
 #include "hot/keys.h"
+#include "hot/redis_reader.h"
 #include "hot/resp.h"
 #include "hot/value.h"
 
@@ -82,22 +83,6 @@ void dd_hot_fetch_release(struct dd_hot_fetch *f)
 
 /* ---- taking replies ---- */
 
-/* A fingerprint as signed 32-bit decimal, as a set of integers keeps it. */
-static bool read_fp(const struct redisReply *e, uint32_t *out)
-{
-    if (e->type != REDIS_REPLY_STRING || e->len == 0 || e->len > 11) return false;
-    bool minus = e->str[0] == '-';
-    int64_t v = 0;
-    for (size_t i = minus; i < e->len; i++) {
-        if (e->str[i] < '0' || e->str[i] > '9') return false;
-        v = v * 10 + (e->str[i] - '0');
-    }
-    if (minus) v = -v;
-    if (e->len == minus || v < INT32_MIN || v > INT32_MAX) return false;
-    *out = (uint32_t)(int32_t)v;
-    return true;
-}
-
 static void take_pending(struct dd_fetch_ctx *ctx, const struct redisReply *reply)
 {
     if (!reply || reply->type != REDIS_REPLY_ARRAY) {
@@ -106,7 +91,7 @@ static void take_pending(struct dd_fetch_ctx *ctx, const struct redisReply *repl
     }
     for (size_t i = 0; i < reply->elements; i++) {
         uint32_t fp;
-        if (read_fp(reply->element[i], &fp))
+        if (dd_redis_read_fp(reply->element[i], &fp))
             dd_buf_add(&ctx->fps, &fp, sizeof fp);
         else
             dd_count(ctx->hl->h->count.bad_member, 1);

@@ -97,3 +97,18 @@ enum dd_err dd_redis_use_arena(redisReader *reader, struct dd_arena *arena)
     reader->privdata = arena;
     return DD_OK;
 }
+
+bool dd_redis_read_fp(const struct redisReply *e, uint32_t *out)
+{
+    if (e->type != REDIS_REPLY_STRING || e->len == 0 || e->len > 11) return false;
+    bool minus = e->str[0] == '-';
+    int64_t v = 0;
+    for (size_t i = minus; i < e->len; i++) {
+        if (e->str[i] < '0' || e->str[i] > '9') return false;
+        v = v * 10 + (e->str[i] - '0');
+    }
+    if (minus) v = -v;
+    if (e->len == minus || v < INT32_MIN || v > INT32_MAX) return false;
+    *out = (uint32_t)(int32_t)v;
+    return true;
+}

@@ -9,13 +9,20 @@
 #ifndef DD_HOT_REDIS_READER_H
 #define DD_HOT_REDIS_READER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 
 struct redisReader;
+struct redisReply;
 
 /* From now on the reader builds in the arena, which must outlive it. DD_NO_MEMORY: the reader is as it was.
  */
 enum dd_err dd_redis_use_arena(struct redisReader *reader, struct dd_arena *arena) DD_MUST_USE;
+
+/* A fingerprint, which sets of pending keep as signed 32-bit decimal. false: it is not one. */
+bool dd_redis_read_fp(const struct redisReply *e, uint32_t *out);
 
 #endif

@@ -6,9 +6,8 @@
  * brings at a time, so theirs are longer: 16,384 members. */
 #include <hiredis/hiredis.h>
 
-#include <stdlib.h>
-
 #include "base/log.h"
+#include "hot/redis_reader.h"
 #include "hot/resp.h"
 #include "hot/staging_internal.h"
 
@@ -19,21 +18,11 @@
 
 /* ---- reading ---- */
 
-static bool read_fp(const struct redisReply *e, uint32_t *out)
-{
-    if (e->type != REDIS_REPLY_STRING || e->len == 0) return false;
-    char *end;
-    long long v = strtoll(e->str, &end, 10);
-    if (end != e->str + e->len || v < INT32_MIN || v > INT32_MAX) return false;
-    *out = (uint32_t)(int32_t)v;
-    return true;
-}
-
 static void take_members(struct dd_hot_staging *s, const struct redisReply *list)
 {
     for (size_t i = 0; i < list->elements; i++) {
         uint32_t fp;
-        if (read_fp(list->element[i], &fp))
+        if (dd_redis_read_fp(list->element[i], &fp))
             dd_buf_add(&s->fps, &fp, sizeof fp);
         else
             dd_count(s->h->count.bad_member, 1);

@@ -8,6 +8,7 @@
 #include <hiredis/hiredis.h>
 
 #include "hot/redis_conn.h"
+#include "hot/redis_reader.h"
 #include "hot/resp.h"
 
 static int64_t now_ms(void)
@@ -24,7 +25,7 @@ static struct timeval timeval_of(int64_t ms)
 
 static void drop_reply(struct dd_sync *s)
 {
-    if (s->reply) freeReplyObject(s->reply);
+    if (s->reply) dd_arena_reset(&s->arena);
     s->reply = NULL;
 }
 
@@ -38,6 +39,7 @@ static void disconnect(struct dd_sync *s)
 void dd_sync_close(struct dd_sync *s)
 {
     disconnect(s);
+    dd_arena_free(&s->arena);
     dd_buf_free(&s->command);
 }
 
@@ -64,9 +66,10 @@ static enum dd_err connect_now(struct dd_sync *s)
     } else {
         s->c = redisConnectWithTimeout(address, s->o->port, limit);
     }
-    if (s->c && !s->c->err) return DD_OK;
+    bool connected = s->c && !s->c->err;
+    if (connected && dd_redis_use_arena(s->c->reader, &s->arena) == DD_OK) return DD_OK;
     char why[128];
-    snprintf(why, sizeof why, "%s", s->c ? s->c->errstr : "out of memory");
+    snprintf(why, sizeof why, "%s", s->c && !connected ? s->c->errstr : "out of memory");
     dd_sync_fail(s, "connect", why);
     return DD_UNAVAILABLE;
 }

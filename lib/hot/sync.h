@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "hot/hot.h"
@@ -30,6 +31,7 @@ struct dd_sync {
     const struct dd_hot_options *o;
     struct dd_resolve *resolve; /* NULL: a Unix socket */
     struct redisContext *c;
+    struct dd_arena arena; /* of the reply */
     struct redisReply *reply;
     struct dd_buf command; /* the caller writes one command at a time here */
     int64_t retry_at_ms;   /* monotonic */

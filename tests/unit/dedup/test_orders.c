@@ -419,29 +419,6 @@ START_TEST(a_slot_of_another_length_is_not_stranded)
 }
 END_TEST
 
-START_TEST(a_flush_tells_the_new_period_how_large_the_last_one_was)
-{
-    wheel_init();
-    int many[500];
-    for (int i = 0; i < 500; i++)
-        many[i] = i;
-    ck_assert_ok(world_exposed(&w, "default", "alice", many, 500, DD_TS_NOW));
-    world_flush(&w, true);
-    dd_clock_move(&w.clock, 10LL * 86400000);
-    expose_staged(7);
-    world_flush(&w, true);
-    struct dd_store_read r = {.scene = dd_slice_str("default"), .user = dd_slice_str("alice"), .n = 1};
-    struct dd_filter_view view;
-    r.periods[0] = this_month();
-    ck_assert_ok(dd_store_read_wait(w.store, &r));
-    ck_assert_ok(dd_filter_view_open(&view, r.set[0].blob));
-    ck_assert_uint_ge(view.hint, 480);
-    ck_assert_uint_le(view.hint, 520);
-    dd_store_read_release(&r);
-    wheel_free();
-}
-END_TEST
-
 Suite *suite_orders(void);
 Suite *suite_orders(void)
 {
@@ -462,7 +439,6 @@ Suite *suite_orders(void)
     tcase_add_test(t, an_acknowledgement_that_comes_after_its_slot_was_sealed_is_staged_again);
     tcase_add_test(t, pending_of_days_ago_is_read_while_the_wheel_is_paused);
     tcase_add_test(t, a_slot_of_another_length_is_not_stranded);
-    tcase_add_test(t, a_flush_tells_the_new_period_how_large_the_last_one_was);
     suite_add_tcase(s, t);
     return s;
 }
