@@ -33,7 +33,6 @@ void hand_unlist(struct hand *h);
 /* Stages one exposure of alice. */
 void hand_stage(struct hand *h, int item);
 
-
 /* Runs the call until it is done. */
 enum dd_err world_erase(struct world *w, struct dd_admin *a, const char *scene, const char *user,
                         struct dd_erase_call *c);
