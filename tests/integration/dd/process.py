@@ -7,6 +7,18 @@ import time
 from .wait import PATIENCE
 
 
+def let_children_be_interrupted():
+    """A signal that is ignored stays ignored in children, and a shell without job control starts what it puts into the
+    background with SIGINT and SIGQUIT ignored (nohup: SIGHUP). One that is caught is at its default after exec; here it
+    is caught by nothing."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+let_children_be_interrupted()
+
+
 class Process:
     """One program; start() may be called again after it ended. The log of all runs is kept."""
 
