@@ -87,6 +87,20 @@ static enum level add_hot(struct dd_buf *out, const struct dd_hot_status *h)
     return c.level;
 }
 
+/* The exact store that a migration still asks (migrate.mode: dual). */
+static enum level add_migration(struct dd_buf *out, const struct dd_legacy_status *l)
+{
+    struct component c = {.out = out};
+    if (!l->up)
+        degrade(&c, DEGRADED,
+                "the old store does not answer (%s): answers say partial and offer what only it knows",
+                l->last_error);
+    open_component(&c, "migration");
+    dd_buf_addf(out, ",\"connections\":%u,\"connections_up\":%u,\"down_since_ms\":%lld}", l->connections,
+                l->connections_up, (long long)l->down_since_ms);
+    return c.level;
+}
+
 /* A loss is news for an hour; the counter in /metrics keeps it. */
 #define LOSS_SHOWN_MS 3600000
 
@@ -162,6 +176,10 @@ void dd_api_health(struct dd_api_loop *al, const struct dd_api_origin *o)
     dd_buf_add_u8(&parts, ',');
     if (!s.hot.embedded || s.wheel.blind) {
         level = max_level(level, add_ingest(&parts, &s, dd_clock_wall(a->options.clock).ms));
+        dd_buf_add_u8(&parts, ',');
+    }
+    if (s.legacy.asked) {
+        level = max_level(level, add_migration(&parts, &s.legacy));
         dd_buf_add_u8(&parts, ',');
     }
     level = max_level(level, add_clock(&parts, s.clock_behind_ms));

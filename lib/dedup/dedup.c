@@ -205,5 +205,7 @@ void dd_dedup_get_status(struct dd_dedup *d, struct dd_dedup_status *out)
                   dd_history_mode(d->options.history) !=
                       DD_HISTORY_ALL; /* which needs the store in any case */
     out->writable = out->store.writable || staged;
-    out->full = (out->hot.embedded || out->hot.up) && out->hot.recent_intact && !out->wheel.blind;
+    if (d->migrate && d->migrate->o.dual) dd_legacy_get_status(d->migrate->legacy, &out->legacy);
+    bool old = !out->legacy.asked || out->legacy.up;
+    out->full = (out->hot.embedded || out->hot.up) && out->hot.recent_intact && !out->wheel.blind && old;
 }

@@ -27,6 +27,7 @@
 #include "dedup/scene.h"
 #include "dedup/wheel.h"
 #include "hot/hot.h"
+#include "hot/legacy.h"
 #include "loop/loop.h"
 #include "stats/stats.h"
 #include "store/store.h"
@@ -208,6 +209,7 @@ struct dd_dedup_status {
     int64_t clock_behind_ms;
     struct dd_store_status store;
     struct dd_hot_status hot;
+    struct dd_legacy_status legacy; /* while migrate.mode is dual */
 };
 
 void dd_dedup_get_status(struct dd_dedup *d, struct dd_dedup_status *out);

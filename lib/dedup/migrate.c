@@ -238,6 +238,10 @@ void dd_migrate_get_status(struct dd_migrate *m, struct dd_migrate_status *out)
     out->verify = m->verify;
     memcpy(out->last_error, m->last_error, sizeof out->last_error);
     pthread_mutex_unlock(&m->lock);
+    struct dd_legacy_status old = {.up = true};
+    if (m->o.dual) dd_legacy_get_status(m->legacy, &old);
+    if (!old.up && !*out->last_error)
+        snprintf(out->last_error, sizeof out->last_error, "filter: %.100s", old.last_error);
     out->progress = dd_bulk_progress(&out->bulk);
 }
 

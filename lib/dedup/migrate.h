@@ -82,7 +82,8 @@ struct dd_migrate_status {
     double progress;                                         /* of the bulk walk, 0..1 */
     struct dd_bulk bulk;
     struct dd_migrate_verify verify;
-    char last_error[128]; /* empty: the last try went well */
+    char last_error[128]; /* of the walk and the lazy migration, else of reads for /filter; empty: the last
+                             tries went well */
 };
 
 void dd_migrate_get_status(struct dd_migrate *m, struct dd_migrate_status *out);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "base/log.h"
 #include "hot/legacy_impl.h"
 #include "hot/resp.h"
 
@@ -42,6 +41,7 @@ enum dd_err dd_legacy_create(const struct dd_legacy_options *o, struct dd_hot *h
     l->type = o->type;
     l->unit = o->unit;
     l->hot = hot;
+    dd_legacy_state_init(&l->state);
     l->count.reads = dd_stats_counter(stats, "dedupd_legacy_reads_total", "reads of old keys for requests");
     l->count.failures = dd_stats_counter(stats, "dedupd_legacy_failures_total",
                                          "reads of old keys that were not answered");
@@ -63,6 +63,7 @@ void dd_legacy_destroy(struct dd_legacy *l)
 {
     if (!l) return;
     dd_hot_destroy(l->own);
+    dd_legacy_state_reset(&l->state);
     free(l->pattern);
     free(l);
 }
@@ -114,11 +115,10 @@ static void hello(void *arg)
 
 static void changed(void *arg, bool up, const char *reason)
 {
-    (void)arg;
-    if (up)
-        dd_info("legacy.connected", "");
-    else
-        dd_warn("legacy.disconnected", "reason=\"%s\"", reason);
+    struct dd_legacy_loop *ll = arg;
+    dd_legacy_state_count(ll->l, 0, (int)up - (int)ll->was_up);
+    ll->was_up = up;
+    dd_legacy_state_changed(ll->l, up, reason);
 }
 
 enum dd_err dd_legacy_loop_create(struct dd_legacy *l, struct dd_hot_loop *hot, struct dd_loop *loop,
@@ -138,6 +138,7 @@ enum dd_err dd_legacy_loop_create(struct dd_legacy *l, struct dd_hot_loop *hot, 
                                  .changed = changed,
                                  .arg = ll};
     if (dd_random(&ll->conn.random, sizeof ll->conn.random)) ll->conn.random = (uint64_t)(uintptr_t)ll;
+    dd_legacy_state_count(l, 1, 0);
     dd_redis_open(&ll->conn);
     return DD_OK;
 }
@@ -145,7 +146,10 @@ enum dd_err dd_legacy_loop_create(struct dd_legacy *l, struct dd_hot_loop *hot, 
 void dd_legacy_loop_destroy(struct dd_legacy_loop *ll)
 {
     if (!ll) return;
-    if (!ll->hot) dd_redis_close(&ll->conn);
+    if (!ll->hot) {
+        dd_redis_close(&ll->conn);
+        dd_legacy_state_count(ll->l, -1, ll->was_up ? -1 : 0);
+    }
     dd_buf_free(&ll->command);
     dd_buf_free(&ll->key);
     free(ll);

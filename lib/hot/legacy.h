@@ -44,6 +44,17 @@ void dd_legacy_destroy(struct dd_legacy *l);
 /* Whether entries carry a time. */
 bool dd_legacy_is_timed(const struct dd_legacy *l);
 
+/* Whether requests can ask it, over all loops; any thread. Through the hot tier's connections its figures are
+ * theirs. */
+struct dd_legacy_status {
+    bool asked; /* requests read old keys: the rest counts */
+    bool up;    /* every loop is connected, and the last read was not refused */
+    unsigned connections, connections_up;
+    int64_t down_since_ms; /* 0: all are up */
+    char last_error[128];  /* while not up */
+};
+void dd_legacy_get_status(struct dd_legacy *l, struct dd_legacy_status *out);
+
 /* ---- for one request ---- */
 
 enum dd_err dd_legacy_loop_create(struct dd_legacy *l, struct dd_hot_loop *hot, struct dd_loop *loop,

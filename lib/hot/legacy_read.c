@@ -59,11 +59,13 @@ static void on_reply(void *arg, struct redisReply *reply)
     } else if (!reply || reply->type != REDIS_REPLY_ARRAY) {
         r->err = DD_UNAVAILABLE;
         dd_count(l->count.failures, 1);
+        if (reply && reply->type == REDIS_REPLY_ERROR) dd_legacy_state_refused(l, reply->str);
     } else if (asks_by_candidate(r)) {
         take_flags(r, reply);
     } else {
         take_items(r, reply);
     }
+    if (reply && reply->type == REDIS_REPLY_ARRAY) dd_legacy_state_answered(l);
     if (--r->waiting == 0) r->done(r->arg);
 }
 

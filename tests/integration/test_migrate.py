@@ -13,7 +13,7 @@ import pytest
 from dd import rocks
 from dd.ctl import DEDUPCTL as CTL, url
 from dd.wait import wait_until
-from test_openapi import check
+from test_openapi import DOC, check
 
 DUAL = {"migrate.mode": "dual", "migrate.lazy": "false"}
 DAY = 86400
@@ -200,6 +200,41 @@ def test_dual_read_and_mark(place):
     d.restart({"migrate.mode": "done"})
     assert d.unseen("u", ["before", "after", "after-ms", "shown", "x"]) == ["x"]
     assert d.admin.post("/admin/migration", {"bulk": "start"}).status == 409
+
+
+def test_the_old_store_away_is_said(bench):
+    """/health, /admin/migration and one line of the log say what /filter's "partial" means."""
+    source = bench.redis("source")
+    d = bench.dedupd(settings=dict(DUAL, **{"migrate.source": source.url}))
+    d.wait_full()
+    now = d.health()
+    assert now["status"] == "ok" and now["history"] == "full" and not report(d)["last_error"], now
+    assert now["components"]["migration"]["connections_up"] == 2
+    source.stop()
+    wait_until(lambda: d.filter("u", ["a"])["history"] == "partial" and d.health()["history"] == "partial", 10, "it is away")
+    now = d.http.get("/health").json
+    check(DOC["components"]["schemas"]["Health"], now, "/health")
+    assert now["status"] == "degraded" and "old store does not answer" in now["components"]["migration"]["reasons"][0], now
+    assert report(d)["last_error"].startswith("filter: "), report(d)
+    source.start()
+    wait_until(lambda: d.health()["history"] == "full", 10, "it is back")
+    d.wait_full()
+    assert d.health()["status"] == "ok" and not report(d)["last_error"]
+    assert d.log().count("legacy.disconnected") == 1, d.log_tail()
+
+
+def test_the_old_store_refuses(bench):
+    """Connected, but the reads are refused: as good as away."""
+    source = bench.redis("source")
+    d = bench.dedupd(settings=dict(DUAL, **{"migrate.source": source.url}))
+    d.wait_full()
+    source.command("ACL", "SETUSER", "default", "-zmscore")
+    assert d.filter("u", ["a"])["history"] == "partial"
+    assert "NOPERM" in d.health()["components"]["migration"]["reasons"][0], d.health()
+    assert "NOPERM" in report(d)["last_error"]
+    source.command("ACL", "SETUSER", "default", "+@all")
+    d.unseen("u", ["a"])
+    assert d.health()["history"] == "full"
 
 
 def test_lazy(place):

@@ -173,6 +173,24 @@ START_TEST(losses_and_errors_of_the_wheel)
 }
 END_TEST
 
+START_TEST(old_store_away)
+{
+    struct dd_legacy_status *l = &s.fake.status.legacy;
+    status_of("/health", 200, "ok");
+    ck_assert_str_eq(text_at("components", "migration", "status"), "(none)");
+    *l = (struct dd_legacy_status){.asked = true, .up = true, .connections = 2, .connections_up = 2};
+    status_of("/health", 200, "ok");
+    ck_assert_str_eq(text_at("components", "migration", "status"), "ok");
+    l->up = s.fake.status.full = false;
+    snprintf(l->last_error, sizeof l->last_error, "connect: refused");
+    status_of("/health", 200, "degraded");
+    ck_assert_str_eq(text_at("history", NULL, NULL), "partial");
+    ck_assert_str_eq(text_at("components", "migration", "reasons"),
+                     "the old store does not answer (connect: refused): answers say partial and offer what "
+                     "only it knows");
+}
+END_TEST
+
 START_TEST(nothing_works)
 {
     redis_away();
@@ -319,6 +337,7 @@ Suite *suite_health(void)
     tcase_add_test(t, clock_stepped_back);
     tcase_add_test(t, staging);
     tcase_add_test(t, losses_and_errors_of_the_wheel);
+    tcase_add_test(t, old_store_away);
     tcase_add_test(t, nothing_works);
     tcase_add_test(t, draining);
     tcase_add_test(t, head_has_no_body);

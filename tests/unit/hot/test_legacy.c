@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "hot/legacy_impl.h"
 #include "world.h"
 
@@ -301,6 +303,79 @@ START_TEST(request)
 }
 END_TEST
 
+/* ---- whether it answers ---- */
+
+/* How often standard error, kept in f, has the word; other lines may be between. */
+static unsigned said(FILE *f, const char *word)
+{
+    char line[1200];
+    unsigned n = 0;
+    rewind(f);
+    while (fgets(line, sizeof line, f))
+        n += strstr(line, word) != NULL;
+    return n;
+}
+
+/* Loops fail many times a second: the log has one line for the change, and one a minute. */
+START_TEST(a_change_is_said_once)
+{
+    struct dd_clock clock;
+    struct dd_hot hot = {.clock = &clock}, own = {.embedded = false};
+    struct dd_legacy l = {.hot = &hot, .own = &own};
+    FILE *f = tmpfile();
+    int kept = dup(2);
+    dd_clock_init_manual(&clock, 1764500000000);
+    dd_legacy_state_init(&l.state);
+    dup2(fileno(f), 2);
+    dd_log_set_level(DD_LOG_INFO);
+    dd_legacy_state_count(&l, 2, 0);
+    for (int ms = 0; ms < 150000; ms += 100, dd_clock_move(&clock, 100))
+        dd_legacy_state_changed(&l, false, "connect: refused");
+    ck_assert_uint_eq(said(f, "legacy.disconnected reason=\"connect: refused\""), 3); /* and two minutes */
+    for (int up = 0; up < 2; up++) {
+        dd_legacy_state_count(&l, 0, 1);
+        dd_legacy_state_changed(&l, true, "");
+    }
+    ck_assert_uint_eq(said(f, "legacy.connected"), 1);
+    for (int up = 0; up < 2; up++) {
+        dd_legacy_state_count(&l, 0, -1);
+        dd_legacy_state_changed(&l, false, "connection: closed");
+    }
+    ck_assert_uint_eq(said(f, "legacy.disconnected"), 4);
+    dup2(kept, 2);
+    dd_log_set_level(DD_LOG_ERROR);
+    close(kept);
+    fclose(f);
+    dd_legacy_state_reset(&l.state);
+}
+END_TEST
+
+START_TEST(status)
+{
+    struct dd_clock clock;
+    struct dd_hot hot = {.clock = &clock}, own = {.embedded = false};
+    struct dd_legacy l = {.hot = &hot, .own = &own};
+    struct dd_legacy_status s;
+    dd_clock_init_manual(&clock, 1764500000000);
+    dd_legacy_state_init(&l.state);
+    dd_legacy_state_count(&l, 2, 1);
+    dd_legacy_state_changed(&l, false, "connect: refused");
+    dd_legacy_get_status(&l, &s);
+    ck_assert(s.asked && !s.up && s.connections == 2 && s.connections_up == 1);
+    ck_assert_str_eq(s.last_error, "connect: refused");
+    ck_assert_int_eq(s.down_since_ms, 1764500000000);
+    dd_legacy_state_count(&l, 0, 1);
+    dd_legacy_state_refused(&l, "NOPERM no");
+    dd_legacy_get_status(&l, &s);
+    ck_assert(!s.up && s.down_since_ms == 0);
+    ck_assert_str_eq(s.last_error, "redis: NOPERM no");
+    dd_legacy_state_answered(&l);
+    dd_legacy_get_status(&l, &s);
+    ck_assert(s.up && !*s.last_error);
+    dd_legacy_state_reset(&l.state);
+}
+END_TEST
+
 Suite *suite_legacy(void);
 Suite *suite_legacy(void)
 {
@@ -317,6 +392,8 @@ Suite *suite_legacy(void)
     tcase_add_test(tc, list_keeps_what_came);
     tcase_add_test(tc, wrong_type_and_no_key);
     tcase_add_test(tc, request);
+    tcase_add_test(tc, a_change_is_said_once);
+    tcase_add_test(tc, status);
     suite_add_tcase(s, tc);
     return s;
 }
