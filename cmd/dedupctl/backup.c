@@ -24,7 +24,7 @@ static const char help[] =
     "makes\n"
     "a data directory of it. A backup keeps users that are erased later: delete old ones.\n"
     "\n"
-    "  dedupctl backup /var/backups/dedupd-2026-11-30\n";
+    "  dedupctl backup /var/lib/dedupd/backups/2026-11-30\n";
 
 /* The directory is the server's: a relative name is meant from here. */
 static bool make_body(const char *dir, struct dd_buf *out)

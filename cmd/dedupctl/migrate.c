@@ -24,6 +24,10 @@ static const char help[] =
     "dedupctl does not end the walk, --pause does. It may be repeated: what was migrated is not read again, "
     "but\n"
     "what writers have added to old keys since.\n"
+    "What stands in its way (the old Redis is away) is said while it does; after --timeout seconds (10) "
+    "without "
+    "any\n"
+    "progress dedupctl ends with exit code 1, and the server goes on trying.\n"
     "\n"
     "verify compares both stores on N real entries of migrated users and on ids that nobody saw. Exit code "
     "1\n"
@@ -105,17 +109,60 @@ static bool is_running(const json_t *v)
     return strcmp(text(json_object_get(v, "bulk"), "state"), "running") == 0;
 }
 
+/* What a walk has done, and since when it has done nothing while something fails. */
+struct pace {
+    struct dd_clock clock;
+    struct dd_mono since;
+    double users, entries, progress;
+    char error[160]; /* the one that was printed last; "": none */
+};
+
+static void print_error(struct pace *p, struct dd_bar *bar, const char *error)
+{
+    if (strcmp(error, p->error) == 0) return;
+    snprintf(p->error, sizeof p->error, "%s", error);
+    dd_bar_end(bar);
+    if (*error)
+        fprintf(stderr, "dedupctl: %s (the server tries again)\n", error);
+    else
+        fputs("dedupctl: it goes on\n", stderr);
+}
+
+/* false: an error has stood in its way for timeout_s. */
+static bool gets_on(struct pace *p, struct dd_bar *bar, const struct dd_ctl *ctl, const json_t *v)
+{
+    const json_t *b = json_object_get(v, "bulk");
+    double users = number(b, "users"), entries = number(b, "entries"), progress = number(b, "progress");
+    bool moved = users > p->users || entries > p->entries || progress > p->progress;
+    struct dd_mono now = dd_clock_mono(&p->clock);
+    print_error(p, bar, text(v, "last_error"));
+    if (moved || !*p->error) p->since = now;
+    p->users = users;
+    p->entries = entries;
+    p->progress = progress;
+    if (dd_mono_ms_between(p->since, now) < ctl->timeout_s * 1000) return true;
+    dd_bar_end(bar);
+    fprintf(stderr,
+            "dedupctl: nothing was migrated for %ld s: %s\n"
+            "dedupctl: the server goes on trying; dedupctl migrate watches it again, --pause ends it\n",
+            ctl->timeout_s, p->error);
+    return false;
+}
+
 /* Takes v. A server that restarts goes on with the walk, so a few unanswered questions are waited out. */
 static json_t *watch(const struct dd_ctl *ctl, json_t *v, int *code)
 {
     struct dd_bar bar;
+    struct pace pace = {.users = 0};
     unsigned silent = 0;
     dd_bar_begin(&bar, "users");
+    dd_clock_init(&pace.clock, 0);
+    pace.since = dd_clock_mono(&pace.clock);
     while (v && is_running(v)) {
         const json_t *b = json_object_get(v, "bulk");
         double users = number(b, "users"), share = number(b, "progress");
         dd_bar_show(&bar, (uint64_t)users, share > 0 ? (uint64_t)(users / share) : 0);
-        if (!dd_ctl_wait_ms(POLL_MS)) break;
+        if (!gets_on(&pace, &bar, ctl, v) || !dd_ctl_wait_ms(POLL_MS)) break;
         json_t *next = ask(ctl, "GET", PATH, NULL, false, code);
         silent = next ? 0 : silent + 1;
         if (next || silent > 50) {

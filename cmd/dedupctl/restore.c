@@ -4,6 +4,10 @@
  * else is copied. What a clean stop left beside the database (change table, deliveries) is not taken: the
  * restored store is a new incarnation, and no cached set of the old one is believed.
  *
+ * Whoever restores (root, mostly) is seldom whom dedupd runs as, and dedupd must be able to open what is
+ * made: a new TO gets the owner of FROM, an empty one that is there keeps its own, and what is in it gets
+ * TO's. A file of another owner is not linked, since giving it away would change the backup.
+ *
  * The database is assembled under another name and renamed at the end, so that what an interrupted restore
  * leaves is not taken for a store. */
 #include <dirent.h>
@@ -17,19 +21,28 @@
 
 #include "args.h"
 
-static const char help[] = "usage: dedupctl restore FROM TO [--json]\n"
-                           "\n"
-                           "Makes the data directory TO (new or empty) from the backup FROM. Then start "
-                           "dedupd with data_dir TO. The\n"
-                           "process that held the store must have ended: a store cannot live twice on one "
-                           "Redis. Exposures that were\n"
-                           "staged and not yet flushed are still in that Redis and are folded in; with "
-                           "another Redis they are lost.\n"
-                           "\n"
-                           "  dedupctl restore /var/backups/dedupd-2026-11-30 /var/lib/dedupd-new\n";
+static const char help[] =
+    "usage: dedupctl restore FROM TO [--json]\n"
+    "\n"
+    "Makes the data directory TO (new or empty) from the backup FROM. Then start "
+    "dedupd with data_dir TO. The\n"
+    "process that held the store must have ended: a store cannot live twice on one "
+    "Redis. Exposures that were\n"
+    "staged and not yet flushed are still in that Redis and are folded in; with "
+    "another Redis they are lost.\n"
+    "A new TO and what is in it get the owner of FROM, an empty one that is there keeps "
+    "its own, if you may\n"
+    "give files away (root). Else, or when FROM belongs to somebody else than dedupd "
+    "runs as:\n"
+    "chown -R dedupd:dedupd TO.\n"
+    "\n"
+    "  dedupctl restore /var/lib/dedupd/backups/2026-11-30 /var/lib/dedupd-new\n";
 
 struct restore {
     char from[4096], to[4096]; /* of the databases */
+    uid_t uid;                 /* the owner of what is made */
+    gid_t gid;
+    bool not_mine; /* it should be somebody else's, and cannot */
     unsigned files, linked;
     uint64_t bytes;
 };
@@ -81,6 +94,13 @@ static bool copy_file(const char *from, const char *to, uint64_t *bytes)
     return good;
 }
 
+static void give_away(struct restore *r, const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0 || (st.st_uid == r->uid && st.st_gid == r->gid)) return;
+    if (lchown(path, r->uid, r->gid) != 0) r->not_mine = true;
+}
+
 static int take_file(struct restore *r, const char *name)
 {
     char from[5000], to[5000];
@@ -90,12 +110,15 @@ static int take_file(struct restore *r, const char *name)
     if (stat(from, &st) != 0) return fail(from, strerror(errno));
     if (!S_ISREG(st.st_mode)) return DD_CTL_OK;
     r->files++;
-    if (ends_with(name, ".sst") && link(from, to) == 0) {
+    bool theirs = st.st_uid == r->uid && st.st_gid == r->gid;
+    if (ends_with(name, ".sst") && theirs && link(from, to) == 0) {
         r->linked++;
         r->bytes += (uint64_t)st.st_size;
         return DD_CTL_OK;
     }
-    return copy_file(from, to, &r->bytes) ? DD_CTL_OK : fail(to, strerror(errno));
+    if (!copy_file(from, to, &r->bytes)) return fail(to, strerror(errno));
+    give_away(r, to);
+    return DD_CTL_OK;
 }
 
 static int take_all(struct restore *r)
@@ -130,17 +153,30 @@ static bool sync_directory(const char *path)
     return close(fd) == 0 && good;
 }
 
-/* New, or empty. */
-static int make_target(const char *to)
+static int take_owner(struct restore *r, const char *path)
 {
-    if (mkdir(to, 0700) == 0) return DD_CTL_OK;
+    struct stat st;
+    if (stat(path, &st) != 0) return fail(path, strerror(errno));
+    r->uid = st.st_uid;
+    r->gid = st.st_gid;
+    return DD_CTL_OK;
+}
+
+/* New, or empty. */
+static int make_target(struct restore *r, const char *from, const char *to)
+{
+    if (mkdir(to, 0700) == 0) {
+        int code = take_owner(r, from);
+        if (code == DD_CTL_OK) give_away(r, to);
+        return code;
+    }
     DIR *d = errno == EEXIST ? opendir(to) : NULL;
     if (!d) return fail(to, strerror(errno));
     bool empty = true;
     for (const struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) empty = false;
     closedir(d);
-    return empty ? DD_CTL_OK : fail(to, "is not empty; name a new directory");
+    return empty ? take_owner(r, to) : fail(to, "is not empty; name a new directory");
 }
 
 static int restore(struct restore *r, const char *from, const char *to)
@@ -153,8 +189,9 @@ static int restore(struct restore *r, const char *from, const char *to)
     snprintf(current, sizeof current, "%s/CURRENT", r->from);
     if (access(current, R_OK) != 0) return fail(from, "is no backup: there is no db/CURRENT in it");
     if (is_in_use(r->from)) return fail(from, "is in use by a running dedupd; make a backup of it first");
-    int code = make_target(to);
+    int code = make_target(r, from, to);
     if (code == DD_CTL_OK && mkdir(r->to, 0700) != 0) code = fail(r->to, strerror(errno));
+    if (code == DD_CTL_OK) give_away(r, r->to);
     if (code == DD_CTL_OK) code = take_all(r);
     if (code != DD_CTL_OK) return code;
     bool good = sync_directory(r->to) && rename(r->to, final) == 0 && sync_directory(to);
@@ -174,6 +211,10 @@ int dd_ctl_restore(const struct dd_ctl *given)
     if (parsed != DD_CTL_GO_ON || n != 2) return DD_CTL_USAGE;
     int code = restore(&r, dirs[0], dirs[1]);
     if (code != DD_CTL_OK) return code;
+    if (r.not_mine)
+        fprintf(stderr,
+                "dedupctl: %s could not be given to its owner (uid %u, gid %u); dedupd may need chown -R\n",
+                dirs[1], (unsigned)r.uid, (unsigned)r.gid);
     if (ctl.json)
         printf("{\"files\":%u,\"linked\":%u,\"bytes\":%llu}\n", r.files, r.linked,
                (unsigned long long)r.bytes);

@@ -23,7 +23,7 @@ static const char help[] = "usage: dedupctl verify [--data-dir DIR] [--quarantin
                            "code 1 when anything is bad.\n"
                            "\n"
                            "  dedupctl verify\n"
-                           "  dedupctl verify --data-dir /var/backups/dedupd-2026-11-30\n";
+                           "  dedupctl verify --data-dir /var/lib/dedupd/backups/2026-11-30\n";
 
 /* ---- a report, from either side ---- */
 

@@ -29,6 +29,9 @@ static void checkpoint_done(void *arg)
         answer_checkpoint(c);
     else if (err == DD_EXISTS)
         dd_api_answer_fail(&c->origin, 409, "exists", "path", "is there already; name a new directory");
+    else if (err == DD_INVALID)
+        dd_api_answer_fail(&c->origin, 400, "invalid_field", "path",
+                           "lies in the database's own directory (db in data_dir); name a place outside it");
     else if (err == DD_IO)
         dd_api_answer_fail(&c->origin, 400, "invalid_field", "path",
                            "no checkpoint could be made there: its parent must exist and be writable for the "

@@ -14,7 +14,7 @@ struct dd_checkpoint_call {
     void (*done)(void *arg);
     void *arg;
     /* out */
-    enum dd_err err;       /* DD_OK; DD_EXISTS, DD_IO, DD_DISK_FULL, DD_BUSY, DD_NO_MEMORY: there is none */
+    enum dd_err err;       /* DD_OK; as dd_store_checkpoint, DD_BUSY: there is none */
     enum dd_err flush_err; /* DD_OK: everything acknowledged before the call is in it, but for what is
                               pending. Else (Redis away) the checkpoint holds what the store holds */
     bool pending_known;

@@ -38,6 +38,7 @@ struct set {
     struct run *run;
     const struct dd_filter_policy *policy;
     bool covered, bad; /* bad: a record of no known form */
+    bool existed;
     uint64_t seed;
     struct dd_buf fps; /* uint32_t */
     struct dd_buf operand;
@@ -64,6 +65,7 @@ static enum dd_err update(void *arg, struct dd_slice current, struct dd_buf *out
     struct set *s = arg;
     size_t n = s->fps.len / sizeof(uint32_t);
     bool replace = s->covered && !s->bad;
+    s->existed = current.len != 0;
     s->outcome = SET_EMPTY;
     if (!dd_buf_ok(&s->fps)) return DD_NO_MEMORY;
     if (!n) return DD_NOT_FOUND; /* leaves it as it is */
@@ -89,6 +91,9 @@ static void publish(struct run *r)
 static void note_outcome(struct run *r, const struct set *s, enum dd_err err)
 {
     struct dd_rebuild_status *now = &r->now;
+    bool there_is_none = err == DD_NOT_FOUND && s->outcome == SET_EMPTY && !s->existed;
+    if (r->user.len && there_is_none) return; /* only looked for: see visit_scene */
+    now->total += r->user.len != 0;
     now->done++;
     now->items += s->fps.len / sizeof(uint32_t);
     if (err == DD_OK || err == DD_NOT_FOUND) {
@@ -165,7 +170,8 @@ static enum dd_err rebuild_all(struct run *r)
     return err == DD_OK ? dd_store_each_recorded(r->a->d->store, visit_set, r) : err;
 }
 
-/* Of one user the sets need not be looked for: his keys are known, and the periods are few. */
+/* Of one user the sets need not be looked for: his keys are known, and the periods are few. Those that
+ * neither exist nor have history are not counted. */
 static void visit_scene(void *arg, struct dd_slice name, enum dd_period_kind kind, unsigned window)
 {
     struct run *r = arg;
@@ -173,10 +179,8 @@ static void visit_scene(void *arg, struct dd_slice name, enum dd_period_kind kin
     int32_t high = dd_period_at(kind, dd_clock_period_now(clock)).ordinal;
     int32_t low = kind == DD_PERIOD_FOREVER ? high : high - (int32_t)window;
     if (!is_meant(r, name)) return;
-    for (int32_t o = high; o >= low && o >= 0 && !is_stopped(r); o--) {
-        r->now.total++;
+    for (int32_t o = high; o >= low && o >= 0 && !is_stopped(r); o--)
         rebuild_set(r, name, r->user, (struct dd_period){kind, o});
-    }
 }
 
 /* ---- the job ---- */

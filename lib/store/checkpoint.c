@@ -1,6 +1,8 @@
 /* A checkpoint has the layout of a data directory without a saved change table, so starting on it is a
  * restore, and the restored store is a new incarnation. */
 #include <errno.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,16 +25,38 @@ static enum dd_err create_in(struct dd_store *s, const char *db_path)
     return err == DD_OK || err == DD_DISK_FULL ? err : DD_IO;
 }
 
+/* Whether the parent of path is the database's directory, or in it: RocksDB removes there what it does not
+ * know. */
+static bool is_inside(const struct dd_store *s, const char *path)
+{
+    char db[PATH_MAX], real[PATH_MAX], parent[PATH_MAX];
+    if (snprintf(parent, sizeof parent, "%s", path) >= (int)sizeof parent) return false;
+    if (!realpath(s->db_path, db) || !realpath(dirname(parent), real)) return false;
+    size_t n = strlen(db);
+    return strncmp(real, db, n) == 0 && (real[n] == '/' || !real[n]);
+}
+
+static enum dd_err make_directory(const char *path)
+{
+    if (mkdir(path, 0700) == 0) return DD_OK;
+    int error = errno;
+    if (error == EEXIST) return DD_EXISTS;
+    dd_error("store.checkpoint_failed", "path=\"%s\" error=\"%s\"", path, strerror(error));
+    return error == ENOSPC ? DD_DISK_FULL : DD_IO;
+}
+
 enum dd_err dd_store_checkpoint(struct dd_store *s, const char *path)
 {
     if (atomic_load(&s->guard)) return DD_DISK_FULL;
-    if (mkdir(path, 0700) != 0) return errno == EEXIST ? DD_EXISTS : DD_IO;
+    if (is_inside(s, path)) return DD_INVALID;
+    enum dd_err err = make_directory(path);
+    if (err != DD_OK) return err;
     char *db_path;
     if (asprintf(&db_path, "%s/%s", path, DD_STORE_DB_DIR) < 0) {
         rmdir(path);
         return DD_NO_MEMORY;
     }
-    enum dd_err err = create_in(s, db_path);
+    err = create_in(s, db_path);
     free(db_path);
     if (err == DD_OK) err = dd_file_sync_parent(path);
     if (err != DD_OK) rmdir(path); /* only if nothing is in it */

@@ -1,13 +1,14 @@
 """Backups taken while the server works, restored, verified; damage that verification finds."""
 import glob
 import os
+import subprocess
 import threading
 
 import pytest
 
 from dd import rocks
 from dd.client import Client
-from dd.ctl import ctl, ctl_json
+from dd.ctl import DEDUPCTL, ctl, ctl_json, url
 
 
 class Load:
@@ -147,6 +148,51 @@ def test_embedded(bench):
     two.stop()
     ctl(None, "restore", back, back + "-copy")
     assert bench.dedupd("three", data_dir=back + "-copy").unseen("u1", ["two", "x"]) == ["x"]
+
+
+def test_where_no_backup_can_be(bench):
+    """Inside the database's directory, by whatever name: refused, and nothing is made. No parent: the log says why."""
+    it = bench.dedupd()
+    it.exposed("u1", ["a"])
+    os.symlink(it.data_dir + "/db", it.directory + "/link")
+    for place in (it.data_dir + "/db/x", it.data_dir + "/db/x/", it.directory + "/link/x", it.data_dir + "/../link/x"):
+        answer = it.admin.post("/admin/checkpoint", {"path": place})
+        assert answer.status == 400 and answer.error["field"] == "path", (place, answer)
+        assert "database's own directory" in answer.error["message"], answer
+    assert not os.path.exists(it.data_dir + "/db/x")
+    refused = subprocess.run([DEDUPCTL, "--admin", url(it.admin), "backup", it.directory + "/none/x"], timeout=60,
+                             capture_output=True, text=True, check=False)
+    assert refused.returncode == 1 and "the log says more" in refused.stderr, refused
+    assert 'path="%s/none/x" error="No such file or directory"' % it.directory in it.log()
+    ctl(it, "backup", it.data_dir + "/backup")  # beside the database is a place like any other
+    assert os.path.exists(it.data_dir + "/backup/db/CURRENT")
+
+
+def owners(directory):
+    """The (user, group) pairs of a directory and all that is in it."""
+    paths = [directory] + [os.path.join(d, n) for d, ds, fs in os.walk(directory) for n in ds + fs]
+    return {(os.stat(p).st_uid, os.stat(p).st_gid) for p in paths}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+def test_what_root_restores_belongs_to_dedupd(bench):
+    it = bench.dedupd()
+    it.exposed("u1", ["a"])
+    backup, back = os.path.join(it.directory, "backup"), os.path.join(it.directory, "restored")
+    ctl(it, "backup", backup)
+    for d, ds, fs in os.walk(backup):
+        for name in [""] + fs:
+            os.chown(os.path.join(d, name), 990, 991)
+    ctl(None, "restore", backup, back)
+    assert owners(back) == {(990, 991)}
+    assert owners(backup) == {(990, 991)}
+    # A directory that is there keeps its owner, and the backup its own.
+    there = os.path.join(it.directory, "there")
+    os.mkdir(there)
+    os.chown(there, 992, 993)
+    assert ctl_json(None, "restore", backup, there)["linked"] == 0
+    assert owners(there) == {(992, 993)} and owners(backup) == {(990, 991)}
+    assert bench.dedupd("two", data_dir=back).unseen("u1", ["a", "b"]) == ["b"]
 
 
 def test_a_restored_store_is_a_new_incarnation(bench):

@@ -543,3 +543,23 @@ def test_reports_of_dedupctl(bench):
     assert ctl("migrate", "unknown").returncode == 2
     d.restart({"migrate.mode": "off"})
     assert ctl("migrate").returncode == 1
+
+
+def test_dedupctl_says_what_is_in_the_way(bench):
+    """The old keys' Redis refuses connections: said at once, and the end after --timeout without progress."""
+    gone = bench.redis("gone", tcp=True)
+    gone.kill9()  # its port is closed
+    d = bench.dedupd(settings=dict(DUAL, **{"migrate.source": gone.url}))
+    words = [CTL, "--admin", url(d.admin), "--timeout"]
+    out = subprocess.run(words + ["1", "migrate"], capture_output=True, text=True, timeout=60, check=False)
+    assert out.returncode == 1 and out.stdout.startswith("running: 0 users"), out
+    assert out.stderr.count("Connection refused (the server tries again)") == 1, out
+    assert "nothing was migrated for 1 s: bulk: unavailable" in out.stderr, out
+    with subprocess.Popen(words + ["60", "migrate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        try:
+            assert "refused" in watching.stderr.readline()
+            gone.start()
+            out, _ = watching.communicate(timeout=50)
+            assert watching.returncode == 0 and out.startswith("done: "), out
+        finally:
+            watching.kill()
