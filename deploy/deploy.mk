@@ -15,6 +15,7 @@ install: all ## install under $(DESTDIR)$(PREFIX), configuration under $(DESTDIR
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' deploy/dedupd.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/dedupd.service
 	$(INSTALL) -m 644 deploy/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/dedupd.conf
 
-docs: all ## write config/dedupd.json (every option with its default) from the option table
+docs: all ## write config/dedupd.json (every option with its default) and config/README.md from the option table
 	env -i $(B)/dedupd --print-config > $(B)/dedupd.json
-	mkdir -p config && cp $(B)/dedupd.json config/dedupd.json
+	env -i $(B)/dedupd --print-reference > $(B)/reference.md
+	mkdir -p config && cp $(B)/dedupd.json config/dedupd.json && cp $(B)/reference.md config/README.md

@@ -224,6 +224,14 @@ static enum dd_err create_api(struct dd_app *app)
     return dd_api_create(&o, &app->api);
 }
 
+enum dd_err dd_app_check(const struct dd_config *config)
+{
+    struct dd_auth *auth;
+    enum dd_err err = dd_auth_create(config->auth.tokens_file, &auth);
+    if (err == DD_OK) dd_auth_destroy(auth);
+    return err;
+}
+
 static enum dd_err start(struct dd_app *app)
 {
     enum dd_err err = dd_stats_create(&app->stats);

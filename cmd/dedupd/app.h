@@ -18,6 +18,10 @@ struct dd_app;
 /* Sent to the main thread when the last worker has finished. */
 #define DD_APP_SIGNAL_DONE SIGUSR2
 
+/* What a start would refuse beyond the configuration itself, before anything is opened: the file of tokens.
+ * The reason has been logged. */
+enum dd_err dd_app_check(const struct dd_config *config) DD_MUST_USE;
+
 /* Opens, binds, starts. The reason for a failure has been logged. Borrows the configuration. */
 enum dd_err dd_app_start(const struct dd_config *config, struct dd_app **out) DD_MUST_USE;
 

@@ -143,7 +143,9 @@ static int check_config(const struct dd_args *args)
 {
     struct dd_config *config;
     if (load(args, &config) != DD_OK) return EXIT_USAGE;
+    enum dd_err err = dd_app_check(config);
     dd_config_destroy(config);
+    if (err != DD_OK) return EXIT_USAGE;
     printf("the configuration is valid\n");
     return EXIT_OK;
 }

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "config/address.h"
+#include "base/address.h"
 
 #define REDIS_PORT 6379
 #define DB_MAX     65535

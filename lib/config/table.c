@@ -6,7 +6,7 @@
  * milliseconds or bytes, cannot overflow, and so that every integer is exact as a double (2^53). */
 #include <stdio.h>
 
-#include "config/address.h"
+#include "base/address.h"
 #include "config/config.h"
 #include "config/option.h"
 
@@ -108,7 +108,9 @@ static bool check_listen(const char *text, char *why, size_t why_size)
     while ((err = dd_address_next(&list, &address, why, why_size)) == DD_OK)
         n++;
     if (err == DD_NOT_FOUND && n == 0) snprintf(why, why_size, "at least one address is needed");
-    return err == DD_NOT_FOUND && n > 0;
+    if (err == DD_NOT_FOUND && n > DD_ADDRESSES_MAX)
+        snprintf(why, why_size, "more than %d addresses", DD_ADDRESSES_MAX);
+    return err == DD_NOT_FOUND && n > 0 && n <= DD_ADDRESSES_MAX;
 }
 
 static bool check_redis(const char *text, char *why, size_t why_size)
@@ -133,7 +135,7 @@ static bool check_not_empty(const char *text, char *why, size_t why_size)
     return *text;
 }
 
-#define LISTEN_SHAPE "host:port, [v6]:port or unix:/path, separated by commas"
+#define LISTEN_SHAPE "numeric address:port, [v6]:port or unix:/path, separated by commas"
 #define REDIS_SHAPE  "redis://[user:password@]host:port/db, unix:///path, or empty"
 
 static const struct dd_option options[] = {

@@ -20,11 +20,12 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 
+#include "base/address.h"
 #include "http/http.h"
 #include "http/parse.h"
 
 #define DD_HTTP_INPUT_BYTES   16384 /* the first read buffer: a head and a usual body at once */
-#define DD_HTTP_LISTENERS_MAX 16
+#define DD_HTTP_LISTENERS_MAX DD_ADDRESSES_MAX
 
 enum dd_http_phase { DD_IDLE, DD_HEAD, DD_BODY, DD_HANDLING, DD_WRITING, DD_LINGER, DD_HTTP_PHASES };
 

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/log.h"
 #include "http/impl.h"
 
@@ -30,37 +31,28 @@ static int open_socket(int family)
     return fd;
 }
 
-static enum dd_err failed(const char *address, enum dd_err err)
+/* The system refused. */
+static enum dd_err failed(const char *host, unsigned port)
 {
-    dd_error("http.listen", "address=%s error=\"%s\"", address,
-             err == DD_INVALID ? "not host:port or unix:path" : strerror(errno));
-    return errno == EADDRINUSE && err != DD_INVALID ? DD_LOCKED : err;
+    int why = errno;
+    dd_error("http.listen", "address=%s port=%u error=\"%s\"", host, port, strerror(why));
+    return why == EADDRINUSE ? DD_LOCKED : DD_IO;
 }
 
-static bool is_port(const char *text)
+static enum dd_err refused(const char *addresses, const char *why)
 {
-    size_t digits = strspn(text, "0123456789");
-    return digits && digits <= 5 && !text[digits] &&
-           strtol(text, NULL, 10) <= 65535; /* getaddrinfo would wrap */
+    dd_error("http.listen", "addresses=\"%s\" error=\"%s\" expected=\"%s\"", addresses, why,
+             "numeric address:port, [v6]:port or unix:/path");
+    return DD_INVALID;
 }
 
-/* "host:port" or "[host]:port", numeric. */
-static enum dd_err resolve(const char *address, struct addrinfo **out)
+static enum dd_err resolve(const struct dd_address *a, struct addrinfo **out)
 {
-    char host[64];
-    const char *colon = strrchr(address, ':');
-    if (!colon || colon == address || !is_port(colon + 1)) return DD_INVALID;
-    const char *from = address, *to = colon;
-    if (*from == '[' && to[-1] == ']')
-        from++, to--;
-    else if (memchr(from, ':', (size_t)(to - from)))
-        return DD_INVALID; /* "::1:80" may mean two things */
-    if (to <= from || (size_t)(to - from) >= sizeof host) return DD_INVALID;
-    memcpy(host, from, (size_t)(to - from));
-    host[to - from] = 0;
+    char port[8];
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
                              .ai_socktype = SOCK_STREAM};
-    return getaddrinfo(host, colon + 1, &hints, out) == 0 ? DD_OK : DD_INVALID;
+    snprintf(port, sizeof port, "%u", a->port);
+    return getaddrinfo(a->host, port, &hints, out) == 0 ? DD_OK : DD_NO_MEMORY; /* its syntax was checked */
 }
 
 static bool is_loopback(const struct sockaddr *sa)
@@ -84,14 +76,14 @@ static void describe(int fd, struct dd_http_listeners *l)
     l->local = l->local && is_loopback(sa);
 }
 
-static enum dd_err listen_tcp(const char *address, struct dd_http_listeners *l)
+static enum dd_err listen_tcp(const struct dd_address *a, struct dd_http_listeners *l)
 {
     struct addrinfo *found;
-    if (resolve(address, &found) != DD_OK) return failed(address, DD_INVALID);
-    enum dd_err err = DD_OK;
+    enum dd_err err = resolve(a, &found);
+    if (err != DD_OK) return err;
     int fd = open_socket(found->ai_family);
     if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
-        err = failed(address, DD_IO);
+        err = failed(a->host, a->port);
     freeaddrinfo(found);
     if (err != DD_OK) {
         if (fd >= 0) close(fd);
@@ -114,10 +106,10 @@ static void remove_stale(const struct sockaddr_un *at)
     close(fd);
 }
 
-static enum dd_err listen_unix(const char *address, const char *path, struct dd_http_listeners *l)
+static enum dd_err listen_unix(const char *path, struct dd_http_listeners *l)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    if (!*path || strlen(path) >= sizeof at.sun_path) return failed(address, DD_INVALID);
+    _Static_assert(sizeof at.sun_path == sizeof((struct dd_address *)0)->path, "a path that was read fits");
     memcpy(at.sun_path, path, strlen(path));
     char *owned = strdup(path);
     if (!owned) return DD_NO_MEMORY;
@@ -126,7 +118,7 @@ static enum dd_err listen_unix(const char *address, const char *path, struct dd_
     bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
     /* Nobody can connect before listen, so the mode is in place for the first who tries. */
     if (!bound || chmod(path, 0660) != 0 || listen(fd, BACKLOG) != 0) {
-        enum dd_err err = failed(address, DD_IO);
+        enum dd_err err = failed(path, 0);
         if (bound) unlink(path);
         if (fd >= 0) close(fd);
         free(owned);
@@ -137,22 +129,32 @@ static enum dd_err listen_unix(const char *address, const char *path, struct dd_
     return DD_OK;
 }
 
-static enum dd_err listen_one(const char *address, struct dd_http_listeners *l)
+static enum dd_err listen_on(const struct dd_address *a, struct dd_http_listeners *l)
 {
-    if (l->count == DD_HTTP_LISTENERS_MAX) return failed(address, DD_INVALID);
-    if (strncmp(address, "unix:", 5) == 0) return listen_unix(address, address + 5, l);
-    return listen_tcp(address, l);
+    return a->kind == DD_ADDRESS_UNIX ? listen_unix(a->path, l) : listen_tcp(a, l);
+}
+
+static enum dd_err listen_all(const char *addresses, struct dd_http_listeners *l)
+{
+    char why[200];
+    struct dd_slice rest = dd_slice_str(addresses);
+    struct dd_address a;
+    enum dd_err err;
+    while ((err = dd_address_next(&rest, &a, why, sizeof why)) == DD_OK) {
+        if (l->count == DD_HTTP_LISTENERS_MAX) return refused(addresses, "too many addresses");
+        err = listen_on(&a, l);
+        if (err != DD_OK) return err;
+    }
+    if (err == DD_INVALID) return refused(addresses, why);
+    return l->count ? DD_OK : refused(addresses, "at least one address is needed");
 }
 
 enum dd_err dd_http_listen(const char *addresses, struct dd_http_listeners **out)
 {
-    char *copy = strdup(addresses), *rest = copy, *address;
     struct dd_http_listeners *l = calloc(1, sizeof *l);
-    enum dd_err err = copy && l ? DD_OK : DD_NO_MEMORY;
-    if (l) l->local = true;
-    while (err == DD_OK && (address = strsep(&rest, ",")))
-        err = listen_one(address + strspn(address, " "), l);
-    free(copy);
+    if (!l) return DD_NO_MEMORY;
+    l->local = true;
+    enum dd_err err = listen_all(addresses, l);
     if (err == DD_OK) {
         dd_buf_add_u8(&l->text, 0);
         if (dd_buf_ok(&l->text)) {

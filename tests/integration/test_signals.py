@@ -174,6 +174,9 @@ def test_bad_options_name_the_key_and_the_range():
                         (["--set", "scenes.default.fpr=0.5"], ["scenes.default.fpr", "0.05"]),
                         (["--set", "redis.url=http://x"], ["redis.url"]),
                         (["--config", "/nonexistent.json"], ["/nonexistent.json"]),
+                        (["--set", "http.listen=localhost:8080"], ["http.listen", "not a name", "numeric address:port"]),
+                        (["--set", "admin.listen=" + ",".join(["127.0.0.1:0"] * 17)], ["admin.listen", "16 addresses"]),
+                        (["--set", "auth.tokens_file=/nope"], ["auth.tokens", "/nope", "No such file"]),
                         (["--nonsense"], ["--nonsense"])):
         ended = run("--check-config", *args)
         assert ended.returncode != 0, args

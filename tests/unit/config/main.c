@@ -2,7 +2,7 @@
 
 int main(void)
 {
-    Suite *suites[] = {suite_table(), suite_json(),      suite_environment(), suite_load(),   suite_check(),
-                       suite_print(), suite_redis_url(), suite_address(),     suite_reload(), suite_args()};
+    Suite *suites[] = {suite_table(), suite_json(),      suite_environment(), suite_load(), suite_check(),
+                       suite_print(), suite_redis_url(), suite_reload(),      suite_args()};
     return unit_run(suites, sizeof suites / sizeof *suites);
 }

@@ -3,7 +3,6 @@
 
 #include "unit.h"
 
-Suite *suite_address(void);
 Suite *suite_args(void);
 Suite *suite_check(void);
 Suite *suite_environment(void);

@@ -50,7 +50,7 @@ static const struct {
     {"scenes.a/b.window=1", "--set: scenes.a/b: not a name"},
     {"http.listen=127.0.0.1", "is refused: the port is missing"},
     {"http.listen=", "is refused: at least one address is needed"},
-    {"http.listen=a:1,", "is refused: there is an empty address"},
+    {"http.listen=1.2.3.4:1,", "is refused: there is an empty address"},
     {"data_dir=", "is refused: it must not be empty"},
 };
 

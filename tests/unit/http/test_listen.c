@@ -23,11 +23,24 @@ static void teardown(void)
 
 START_TEST(nonsense_is_invalid)
 {
-    static const char *const bad[] = {
-        "",           "8080",   ":8080",        "127.0.0.1",      "127.0.0.1:",
-        "host:80",    "::1:80", "[::1]",        "127.0.0.1:http", "127.0.0.1:65536",
-        "[::1:80",    "unix:",  "127.0.0.1:0,", "[]:80",          "127.0.0.1:-1",
-        "1.2.3.4.5:1"};
+    static const char *const bad[] = {"",
+                                      "8080",
+                                      ":8080",
+                                      "127.0.0.1",
+                                      "127.0.0.1:",
+                                      "host:80",
+                                      "::1:80",
+                                      "[::1]",
+                                      "127.0.0.1:http",
+                                      "127.0.0.1:65536",
+                                      "[::1:80",
+                                      "unix:",
+                                      "127.0.0.1:0,",
+                                      "[]:80",
+                                      "127.0.0.1:-1",
+                                      "1.2.3.4.5:1",
+                                      "localhost:0",
+                                      "unix:relative"};
     struct dd_http_listeners *l;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         enum dd_err err = dd_http_listen(bad[i], &l);

@@ -1,4 +1,4 @@
-#include "config/address.h"
+#include "base/address.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -93,6 +93,18 @@ static struct dd_slice take(struct dd_slice *list, bool *dangling)
     return trim(one);
 }
 
+static enum dd_err read_inet(struct dd_slice text, struct dd_address *out, char *why, size_t why_size)
+{
+    struct in6_addr v6;
+    struct in_addr v4;
+    enum dd_err err = dd_address_host_port(text, -1, out->host, sizeof out->host, &out->port, why, why_size);
+    bool numeric = inet_pton(AF_INET, out->host, &v4) == 1 || inet_pton(AF_INET6, out->host, &v6) == 1;
+    if (err == DD_OK && !numeric)
+        return refuse(why, why_size,
+                      "the host must be an IPv4 address, or an IPv6 address in brackets, not a name");
+    return err;
+}
+
 enum dd_err dd_address_next(struct dd_slice *list, struct dd_address *out, char *why, size_t why_size)
 {
     static const char unix_prefix[] = "unix:";
@@ -103,7 +115,7 @@ enum dd_err dd_address_next(struct dd_slice *list, struct dd_address *out, char 
     if (one.len == 0 || dangling) return refuse(why, why_size, "there is an empty address");
     *out = (struct dd_address){.kind = DD_ADDRESS_INET};
     if (one.len < prefix_len || memcmp(one.ptr, unix_prefix, prefix_len))
-        return dd_address_host_port(one, -1, out->host, sizeof out->host, &out->port, why, why_size);
+        return read_inet(one, out, why, why_size);
     out->kind = DD_ADDRESS_UNIX;
     one = dd_slice_of(one.ptr + prefix_len, one.len - prefix_len);
     if (one.len < 2 || one.ptr[0] != '/' || !copy(one, out->path, sizeof out->path))
