@@ -8,6 +8,7 @@
 
 #include "app.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "config/args.h"
 #include "service.h"
 
@@ -63,15 +64,13 @@ static void reload(struct dd_app *app, struct dd_config *running, const struct d
     dd_config_destroy(now);
 }
 
-/* Waits up to seconds for a signal of the set; 0 when none came. */
-static int wait_signal(const sigset_t *set, int64_t seconds)
+/* Waits for a signal of the set; 0 when none came until then. */
+static int wait_signal(const sigset_t *set, const struct timespec *until)
 {
-    struct timespec until, now;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += seconds;
+    struct timespec now;
     for (;;) {
         clock_gettime(CLOCK_MONOTONIC, &now);
-        struct timespec left = {until.tv_sec - now.tv_sec, until.tv_nsec - now.tv_nsec};
+        struct timespec left = {until->tv_sec - now.tv_sec, until->tv_nsec - now.tv_nsec};
         if (left.tv_nsec < 0) left.tv_sec--, left.tv_nsec += 1000000000;
         if (left.tv_sec < 0) return 0;
         int sig = sigtimedwait(set, NULL, &left);
@@ -80,24 +79,52 @@ static int wait_signal(const sigset_t *set, int64_t seconds)
     }
 }
 
-/* After the first SIGTERM or SIGINT; returns the exit status. A second one exits at once. */
+static bool is_stop(int sig)
+{
+    return sig == SIGTERM || sig == SIGINT;
+}
+
+static void exit_at_once(int sig)
+{
+    (void)sig;
+    _exit(EXIT_FORCED);
+}
+
+/* From here on nobody waits for signals, and what is left may take a while: a flush, a page of the wheel. */
+static void let_signals_end_it(void)
+{
+    struct sigaction end = {.sa_handler = exit_at_once};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaction(SIGTERM, &end, NULL);
+    sigaction(SIGINT, &end, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* After the first SIGTERM or SIGINT; returns the exit status. A second one exits at once; SIGHUP comes too
+ * late and changes nothing. */
 static int stop(struct dd_app *app, const struct dd_config *config, const sigset_t *set)
 {
     dd_service_stopping();
     dd_info("app.draining", "delay_s=%lld", (long long)config->http.drain_delay_s);
     dd_app_drain(app);
-    for (int sig = wait_signal(set, config->http.drain_delay_s); sig; sig = wait_signal(set, 0))
-        if (sig == SIGTERM || sig == SIGINT) _exit(EXIT_FORCED);
-    dd_app_finish(app);
+    struct timespec until = dd_until_ms(config->http.drain_delay_s * 1000);
     int sig;
+    while ((sig = wait_signal(set, &until)) != 0)
+        if (is_stop(sig)) _exit(EXIT_FORCED);
+    dd_app_finish(app);
+    until = dd_until_ms(config->http.drain_timeout_s * 1000);
     do {
-        sig = wait_signal(set, config->http.drain_timeout_s);
-        if (sig == SIGTERM || sig == SIGINT) _exit(EXIT_FORCED);
+        sig = wait_signal(set, &until);
+        if (is_stop(sig)) _exit(EXIT_FORCED);
     } while (sig && sig != DD_APP_SIGNAL_DONE);
     if (!sig) {
         dd_error("app.drain_timeout", "after_s=%lld", (long long)config->http.drain_timeout_s);
         _exit(EXIT_FAILED); /* as a crash: what was acknowledged is safe, saved tables are not made */
     }
+    let_signals_end_it();
     dd_app_destroy(app, true);
     dd_info("app.stopped", "");
     return EXIT_OK;

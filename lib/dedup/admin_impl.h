@@ -49,8 +49,8 @@ enum dd_err dd_user_scenes(struct dd_admin *a, struct dd_slice only, const struc
 
 /* ---- barrier.c ---- */
 
-/* done(arg) runs on dl's loop once Redis has executed everything that any loop sent before this call; after
- * two seconds in any case. Embedded: at once. */
-void dd_barrier(struct dd_dedup_loop *dl, void (*done)(void *arg), void *arg);
+/* done runs on dl's loop once Redis has executed everything that any loop sent before this call, or after two
+ * seconds, or at once when there is no memory; all: the former. Embedded: at once, with all. */
+void dd_barrier(struct dd_dedup_loop *dl, void (*done)(void *arg, bool all), void *arg);
 
 #endif

@@ -5,6 +5,8 @@
  * answered, everything before them has been executed. What is sent later sees the raised cell and is not sent
  * (filter.c).
  *
+ * A connection that is away has nothing of ours under way any more, so any answer will do.
+ *
  * Every loop gets a leg. A leg may be stuck in a loop that is stopping, so the wait has an end, and the legs
  * own their memory: the last one frees it. */
 #include <stdlib.h>
@@ -23,7 +25,7 @@ struct leg {
 struct dd_barrier_wait {
     struct dd_loop *home;
     struct dd_timer patience;
-    void (*done)(void *arg);
+    void (*done)(void *arg, bool all);
     void *arg;
     bool over;
     unsigned out, n; /* legs that have not come back */
@@ -36,7 +38,7 @@ static void settle(struct dd_barrier_wait *w, bool over)
     if (over && !w->over) {
         w->over = true;
         dd_timer_stop(&w->patience);
-        w->done(w->arg);
+        w->done(w->arg, w->out == 0);
     }
     if (!w->out) free(w);
 }
@@ -99,11 +101,12 @@ static struct dd_barrier_wait *make_wait(struct dd_dedup *d, struct dd_loop *hom
 }
 
 /* The lock is held while posting, so that no loop of the list is destroyed meanwhile. */
-void dd_barrier(struct dd_dedup_loop *dl, void (*done)(void *arg), void *arg)
+void dd_barrier(struct dd_dedup_loop *dl, void (*done)(void *arg, bool all), void *arg)
 {
     struct dd_dedup *d = dl->d;
     pthread_mutex_lock(&d->loops_lock);
-    struct dd_barrier_wait *w = dd_hot_is_embedded(d->hot) ? NULL : make_wait(d, dl->loop);
+    bool embedded = dd_hot_is_embedded(d->hot); /* no connections */
+    struct dd_barrier_wait *w = embedded ? NULL : make_wait(d, dl->loop);
     if (w) {
         w->done = done;
         w->arg = arg;
@@ -113,5 +116,5 @@ void dd_barrier(struct dd_dedup_loop *dl, void (*done)(void *arg), void *arg)
             dd_loop_post(w->leg[i].dl->loop, &w->leg[i].task);
     }
     pthread_mutex_unlock(&d->loops_lock);
-    if (!w) done(arg); /* embedded; or no memory, and then what a fill leaves behind is stale and lapses */
+    if (!w) done(arg, embedded);
 }

@@ -158,7 +158,7 @@ struct dd_clock *dd_dedup_clock(struct dd_dedup *d)
     return d->clock;
 }
 
-unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window,
+unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window, bool *cut,
                            struct dd_period out[DD_WINDOW_MAX])
 {
     struct dd_period newest = dd_period_at(scene->period, dd_clock_period_now(clock));
@@ -166,8 +166,10 @@ unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene,
     if (newest.kind == DD_PERIOD_FOREVER) window = 1;
     int32_t oldest = (shown.ordinal < newest.ordinal ? shown.ordinal : newest.ordinal) - (int32_t)window + 1;
     unsigned n = 0;
-    for (int32_t o = newest.ordinal; o >= oldest && o >= 0 && n < DD_WINDOW_MAX; o--)
+    int32_t o = newest.ordinal;
+    for (; o >= oldest && o >= 0 && n < DD_WINDOW_MAX; o--)
         out[n++] = (struct dd_period){scene->period, o};
+    if (cut) *cut = o >= oldest && o >= 0;
     return n;
 }
 

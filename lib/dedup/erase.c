@@ -5,7 +5,8 @@
  *                                                              number it read is below the mark's
  *   3 barrier                                                  cache fills already on their way have arrived;
  *                                                              later ones see the raised cell and are not
- * sent 4 Redis again                                              what arrived since step 1 goes
+ *                                                              sent
+ *   4 Redis again                                              what arrived since step 1 goes
  *
  * Each is a comment here and an interleaving in tests/unit/dedup/test_erase.c. An exposure that is staged
  * while this goes on is as if it came before or after, never half. Entries in slots stay: they name a user
@@ -179,9 +180,14 @@ static void on_second(void *arg)
 }
 
 /* c->err belongs to the thread once the job is submitted. */
-static void on_barrier(void *arg)
+static void on_barrier(void *arg, bool all)
 {
     struct erase *s = arg;
+    if (!all) { /* a fill may still be on its way: said, so that it is repeated */
+        s->c->err = DD_UNAVAILABLE;
+        finish(s);
+        return;
+    }
     enum dd_err err = dd_admin_submit(s->a->users, &s->job, s->dl->loop, run_second, on_second, s);
     if (err == DD_OK) return;
     s->c->err = err;

@@ -271,7 +271,9 @@ static enum dd_err prepare(struct dd_filter_state *s)
         s->claim.won = dd_arena_alloc(c->arena, s->limit + 1);
         if (!s->round_item || !s->claim.won) return DD_NO_MEMORY;
     }
-    s->periods = dd_window_periods(s->dl->d->clock, c->scene, window, s->period);
+    bool cut;
+    s->periods = dd_window_periods(s->dl->d->clock, c->scene, window, &cut, s->period);
+    if (cut) c->partial = true;
     c->newest = s->period[0];
     enum dd_err err = dd_index_build(&s->index, c->items, c->n,
                                      dd_hash_user_seed(s->dl->d->secret, s->scene, s->user), c->arena);
@@ -313,7 +315,7 @@ static void init(struct dd_filter_state *s, struct dd_dedup_loop *dl, struct dd_
     s->dl = dl;
     s->stage = STAGE_FETCH;
     s->recording = false;
-    s->answered = s->dual_pending = s->ready = false;
+    s->answered = s->dual_pending = s->dual_late = s->ready = false;
     s->dual = NULL;
     s->io = s->scan = 0;
     s->chosen = s->round_item = NULL;

@@ -49,12 +49,18 @@ static void take_read(struct dd_filter_state *s)
     dd_store_read_release(&s->read);
 }
 
+static void judge_again(struct dd_filter_state *s);
+
 /* Everything has been looked at, the old key perhaps not. */
 static void go_on(struct dd_filter_state *s)
 {
     s->ready = true;
     s->stage = STAGE_READ;
-    if (!s->dual_pending) dd_filter_choose(s);
+    if (s->dual_pending) return;
+    if (s->dual_late)
+        judge_again(s);
+    else
+        dd_filter_choose(s);
 }
 
 static void on_read(void *arg)
@@ -146,10 +152,12 @@ void dd_filter_take_fetch(struct dd_filter_state *s)
 
 /* ---- the old key ---- */
 
-/* The reply came after the sets were judged: those that a commit has touched since are read. */
+/* The reply came after sets were judged: those that a commit has touched since are read, for the migrator may
+ * have moved an entry from the key into one of them in between. */
 static void judge_again(struct dd_filter_state *s)
 {
     unsigned missing = 0;
+    s->dual_late = false;
     for (unsigned p = 0; p < s->periods; p++)
         if (s->number[p] < dd_change_cell(s->dl->d->change, s->period[p], s->index.seed))
             s->missing[missing++] = (uint8_t)p;
@@ -163,7 +171,10 @@ static void take_dual(struct dd_filter_state *s)
 {
     s->dual_pending = false;
     if (s->dual->err != DD_OK) s->c->partial = true;
-    if (s->ready) judge_again(s);
+    if (s->ready)
+        judge_again(s);
+    else
+        s->dual_late = s->stage != STAGE_FETCH; /* some were judged, others are being read */
 }
 
 static void on_dual(void *arg)

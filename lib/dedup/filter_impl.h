@@ -25,6 +25,7 @@ struct dd_filter_state {
     uint64_t number[DD_WINDOW_MAX]; /* that each period's set carried */
     struct dd_dual *dual;           /* NULL: no old key is asked */
     bool dual_pending, ready;       /* ready: everything but the old key has been looked at */
+    bool dual_late;                 /* its reply came after sets were judged */
     unsigned limit;
     uint32_t *chosen;
     unsigned scan;        /* the next candidate to look at */

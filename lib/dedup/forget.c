@@ -267,7 +267,7 @@ static void ask(struct forget *s)
     struct dd_dedup *d = s->dl->d;
     struct dd_hot_fetch *f = &s->fetch;
     struct dd_period period[DD_WINDOW_MAX];
-    unsigned n = dd_window_periods(d->clock, s->c->scene, s->c->scene->window, period);
+    unsigned n = dd_window_periods(d->clock, s->c->scene, s->c->scene->window, NULL, period);
     f->scene = s->scene;
     f->user = s->user;
     f->want_recent = true;

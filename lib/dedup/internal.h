@@ -37,8 +37,9 @@ struct dd_dedup_loop {
 };
 
 /* The periods that a request consults, newest first: the window, and when the wall clock was stepped back
- * also the window that the clock now shows. Returns how many. */
-unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window,
+ * also the window that the clock now shows. Returns how many. *cut (may be NULL): there would be more than
+ * DD_WINDOW_MAX, and the oldest are left out. */
+unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window, bool *cut,
                            struct dd_period out[DD_WINDOW_MAX]);
 
 /* Of those periods, which may have pending: all whose exposures a slot that is not flushed may hold. The

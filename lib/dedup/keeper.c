@@ -137,6 +137,7 @@ void dd_keeper_destroy(struct dd_keeper *k)
     k->stop = true;
     pthread_cond_signal(&k->wake);
     pthread_mutex_unlock(&k->lock);
+    dd_store_end_expiry(k->store);
     pthread_join(k->thread, NULL);
     pthread_cond_destroy(&k->wake);
     pthread_mutex_destroy(&k->lock);

@@ -13,7 +13,8 @@
 
 struct dd_migrate_job {
     struct dd_migrate_user user;
-    uint64_t number; /* before the mark was read */
+    uint64_t number;      /* before the mark was read */
+    int64_t kept_from_ms; /* entries older than this were skipped: the window by the clock of that moment */
     struct dd_migrate_mark news;
     bool sampled, busy, stripped, again; /* again: counted before */
     bool vanished; /* the walk met the key, and then it was not there: erased meanwhile */
@@ -102,6 +103,10 @@ static enum dd_err make_operands(struct dd_migrate *m, struct dd_migrate_job *j)
     struct dd_period newest = dd_period_at(m->o.scene->period, dd_clock_period_now(m->d->clock));
     enum dd_err err = DD_OK;
     j->op_n = 0;
+    j->kept_from_ms = dd_legacy_is_timed(m->legacy)
+                          ? dd_period_start_ms((struct dd_period){
+                                newest.kind, newest.ordinal - (int32_t)m->o.scene->window + 1})
+                          : INT64_MIN;
     dd_buf_reset(&j->operand);
     spread(m, j, newest, fps);
     for (unsigned age = 0; age < m->o.scene->window && err == DD_OK; age++)
@@ -162,14 +167,15 @@ static enum dd_err finish_old_key(struct dd_migrate *m, const struct dd_migrate_
 {
     if (j->busy || j->stripped || m->o.after == DD_AFTER_KEEP) return DD_OK;
     if (m->o.after == DD_AFTER_EXPIRE) return dd_legacy_expire(m->sync, user_of(j), m->o.expire_s);
-    return dd_legacy_remove(m->sync, user_of(j), &j->entries);
+    /* What was skipped as too old stays: a clock that has jumped ahead must not delete it unmigrated. */
+    return dd_legacy_remove(m->sync, user_of(j), &j->entries, j->kept_from_ms);
 }
 
 static uint64_t stored_bytes(struct dd_migrate *m, const struct dd_migrate_job *j)
 {
     struct dd_store_read r = {.scene = dd_scene_slice(m->o.scene), .user = user_of(j)};
     uint64_t bytes = 0;
-    r.n = dd_window_periods(m->d->clock, m->o.scene, m->o.scene->window, r.periods);
+    r.n = dd_window_periods(m->d->clock, m->o.scene, m->o.scene->window, NULL, r.periods);
     if (dd_store_read_wait(m->d->store, &r) != DD_OK) return 0;
     for (unsigned i = 0; i < r.n; i++)
         bytes += r.set[i].blob.len;

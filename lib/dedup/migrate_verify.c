@@ -106,7 +106,7 @@ static enum dd_err check_user(struct check *c, struct dd_slice user)
     if (err == DD_OK) err = dd_legacy_load(m->sync, user, false, 0, &c->entries);
     if (err != DD_OK) return err == DD_CORRUPT || err == DD_TOO_LARGE ? DD_OK : err;
     c->read = (struct dd_store_read){.scene = dd_scene_slice(m->o.scene), .user = user};
-    c->read.n = dd_window_periods(m->d->clock, m->o.scene, m->o.scene->window, c->read.periods);
+    c->read.n = dd_window_periods(m->d->clock, m->o.scene, m->o.scene->window, NULL, c->read.periods);
     err = dd_store_read_wait(m->d->store, &c->read);
     if (err != DD_OK) return err;
     uint64_t seed = dd_hash_user_seed(m->d->secret, dd_scene_slice(m->o.scene), user);

@@ -41,8 +41,9 @@ static enum dd_err begin_scene(struct inspect *s)
     struct dd_dedup *d = s->dl->d;
     struct dd_period period[DD_WINDOW_MAX];
     s->scene = s->c->scene ? s->c->scene : dd_scenes_at(d->scenes, s->at);
-    s->in_window = dd_window_periods(d->clock, s->scene, s->scene->window, period);
-    s->periods = dd_window_periods(d->clock, s->scene, s->scene->window + 1, period); /* kept for a while */
+    s->in_window = dd_window_periods(d->clock, s->scene, s->scene->window, NULL, period);
+    s->periods = dd_window_periods(d->clock, s->scene, s->scene->window + 1, NULL,
+                                   period); /* kept for a while */
     s->period = dd_arena_calloc(s->c->arena, s->periods, sizeof *s->period);
     if (!s->period) return DD_NO_MEMORY;
     for (unsigned i = 0; i < s->periods; i++) {

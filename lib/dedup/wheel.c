@@ -167,9 +167,7 @@ static enum dd_err empty_one(struct dd_wheel *w, struct dd_hot_slot slot, struct
                 (unsigned long long)users, (unsigned long long)items);
     } else if (err != DD_SHUTDOWN) {
         set_state(w, slot, DD_SLOT_RETRYING, why);
-        pthread_mutex_lock(&w->lock);
-        snprintf(w->last_error, sizeof w->last_error, "slot %lld: %s", (long long)slot.start_s, why);
-        pthread_mutex_unlock(&w->lock);
+        snprintf(w->tick_error, sizeof w->tick_error, "slot %lld: %s", (long long)slot.start_s, why);
         dd_warn("wheel.retry", "slot=%lld users=%llu error=\"%s\"", (long long)slot.start_s,
                 (unsigned long long)users, why);
     }
@@ -195,12 +193,11 @@ static enum dd_err empty_sealed(struct dd_wheel *w, struct dd_wheel_flush *total
 
 static void note_result(struct dd_wheel *w, enum dd_err err)
 {
-    pthread_mutex_lock(&w->lock);
-    if (err == DD_OK)
-        w->last_error[0] = 0;
-    else if (!w->last_error[0])
-        snprintf(w->last_error, sizeof w->last_error, "%s: %s", dd_err_name(err),
+    if (err != DD_OK && !w->tick_error[0])
+        snprintf(w->tick_error, sizeof w->tick_error, "%s: %s", dd_err_name(err),
                  dd_hot_staging_error(w->staging));
+    pthread_mutex_lock(&w->lock);
+    memcpy(w->last_error, w->tick_error, sizeof w->last_error);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -242,7 +239,8 @@ static enum dd_err tick(struct dd_wheel *w)
 {
     bool paused;
     struct dd_wheel_flush *requests = take_requests(w, &paused), total = {0};
-    dd_wheel_beat(w);
+    w->tick_error[0] = 0;
+    dd_wheel_beat(w, false);
     seal_ended(w);
     for (struct dd_wheel_flush *f = requests; f; f = f->next)
         if (f->all) seal_all(w);
@@ -289,7 +287,7 @@ bool dd_wheel_rest(struct dd_wheel *w, int64_t ms, bool also_requests)
     for (; ms > piece; ms -= piece) {
         if (!wait_for(w, piece, also_requests)) return false;
         if (also_requests && has_requests(w)) return true;
-        dd_wheel_beat(w);
+        dd_wheel_beat(w, false);
     }
     return wait_for(w, ms, also_requests);
 }
@@ -323,8 +321,6 @@ static void register_counters(struct dd_wheel *w, struct dd_stats *stats)
     w->count.pages = dd_stats_counter(stats, "dedupd_wheel_pages_total", "Batches of users flushed.");
     w->count.failures = dd_stats_counter(stats, "dedupd_wheel_failures_total",
                                          "Slots that could not be emptied at a tick.");
-    w->count.expired = dd_stats_counter(stats, "dedupd_wheel_expired_items_total",
-                                        "Pending items older than the window, not kept.");
     w->count.stripped = dd_stats_counter(stats, "dedupd_wheel_stripped_total",
                                          "Users erased while their flush was under way.");
     w->count.page_us = dd_stats_histogram(stats, "dedupd_wheel_page_seconds",

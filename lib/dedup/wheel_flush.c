@@ -9,7 +9,8 @@
 #include "dedup/wheel_impl.h"
 
 /* Times that a user is read in one page: more than one if his set was changed meanwhile by something that
- * outdates what was read (a forget). */
+ * outdates what was read: a forget, or an erase, which emptied pending before it committed. What is pending
+ * after an erase was exposed after it, also when the page's number is older, and must not be lost. */
 #define READS_MAX 3
 
 struct page {
@@ -21,7 +22,7 @@ struct page {
     struct dd_store_op *ops; /* of the users that have anything to write */
     unsigned *op_user;
     unsigned ops_n;
-    struct dd_hot_user *done; /* whose pending is in the store (or is not to be kept) */
+    struct dd_hot_user *done; /* whose pending is in the store */
     unsigned done_n;
     struct dd_hot_user *busy; /* to be read again */
     unsigned busy_n;
@@ -35,15 +36,6 @@ static const struct dd_filter_policy *policy_of(const struct page *p, struct dd_
     const struct dd_scene *s = dd_scenes_find(p->w->scenes, scene);
     if (!s) s = dd_scenes_find(p->w->scenes, dd_slice_str("default"));
     return &s->policy;
-}
-
-/* Periods of which the range has been or may be dropped take no more writes. */
-static bool is_expired(const struct page *p, const struct dd_hot_user *u)
-{
-    const struct dd_scene *s = dd_scenes_find(p->w->scenes, u->scene);
-    if (!s || u->period.kind == DD_PERIOD_FOREVER) return false;
-    int32_t now = dd_period_at(u->period.kind, dd_clock_wall(p->w->clock)).ordinal;
-    return now - u->period.ordinal > (int32_t)s->window;
 }
 
 /* Items that the period may reach: what the user's previous period has. 0: not known, or not wanted now; the
@@ -100,10 +92,9 @@ static enum dd_err make_ops(struct page *p, uint64_t number)
             p->again = true;
         } else if (u->n == 0) {
             p->done[p->done_n++] = *u;
-        } else if (is_expired(p, u)) {
-            dd_count(p->w->count.expired, u->n);
-            p->done[p->done_n++] = *u;
         } else {
+            /* However old its period is by this clock, which may have jumped: what does not belong into the
+             * store any more is dropped by the keeper, which waits, with its range. */
             err = add_op(p, i, number, &scratch);
         }
     }
@@ -119,12 +110,13 @@ static enum dd_err commit(struct page *p)
     if (err != DD_OK) return err;
     for (unsigned i = 0; i < p->ops_n; i++) {
         struct dd_hot_user *u = &p->users[p->op_user[i]];
-        if (p->ops[i].result == DD_BUSY) p->busy[p->busy_n++] = *u;
-        if (p->ops[i].result != DD_OK) {
-            p->again = p->again || p->ops[i].result != DD_BUSY;
+        bool stripped = p->ops[i].result == DD_OK && p->ops[i].stripped;
+        if (stripped) dd_count(p->w->count.stripped, 1);
+        if (stripped || p->ops[i].result == DD_BUSY) p->busy[p->busy_n++] = *u;
+        if (stripped || p->ops[i].result != DD_OK) {
+            p->again = p->again || (!stripped && p->ops[i].result != DD_BUSY);
             continue;
         }
-        if (p->ops[i].stripped) dd_count(p->w->count.stripped, 1);
         p->items += u->n;
         p->done[p->done_n++] = *u;
     }
@@ -145,7 +137,7 @@ static enum dd_err flush_page(struct page *p, const char **step)
     if (err != DD_OK) return err;
     /* If this process stood still meanwhile, another may have taken the store over, which has nothing of what
      * was committed here: then nothing may be removed. */
-    dd_wheel_beat(w);
+    dd_wheel_beat(w, true);
     if (w->displaced) return DD_SHUTDOWN;
     *step = "remove"; /* only now: the commit is synced and the cells are raised */
     err = dd_hot_staging_remove(w->staging, p->done, p->done_n);

@@ -20,7 +20,7 @@ struct dd_wheel {
     _Atomic int64_t oldest_s;
     _Atomic uint64_t listed_run; /* dd_hot_run before the list that oldest_s is from */
     struct {
-        struct dd_counter *users, *items, *pages, *failures, *expired, *stripped;
+        struct dd_counter *users, *items, *pages, *failures, *stripped;
         struct dd_histogram *page_us;
         struct dd_gauge *lag_s;
     } count;
@@ -33,6 +33,7 @@ struct dd_wheel {
     bool registered;                      /* the thread's: the register of stores */
     struct dd_mono last_beat;
     _Atomic bool displaced;
+    char tick_error[128]; /* the thread's */
     pthread_t thread;
     bool started;
     pthread_mutex_t lock; /* guards what follows */
@@ -57,8 +58,9 @@ enum dd_err dd_wheel_empty_slot(struct dd_wheel *w, struct dd_hot_slot slot, uin
 void dd_wheel_log_staging(struct dd_wheel *w);
 /* At the start. DD_INVALID (logged): staging is wanted by name and this Redis evicts keys without a TTL. */
 enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w) DD_MUST_USE;
-/* A sign of life for the register, if one is due; in every page too, since a flush may take an hour. */
-void dd_wheel_beat(struct dd_wheel *w);
+/* A sign of life for the register, if one is due, or now: before anything is removed, since a process or a
+ * machine that stood still may not have seen the time pass. */
+void dd_wheel_beat(struct dd_wheel *w, bool now);
 
 /* The mark of staged.h: written before anything is staged, kept up to date, removed at a clean stop with
  * nothing left. recall is for the start, in an order that wheel_redis.c gives. */

@@ -53,12 +53,13 @@ enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w)
 /* ---- the register of stores ---- */
 
 /* Registers first when Redis was away at the start. */
-void dd_wheel_beat(struct dd_wheel *w)
+void dd_wheel_beat(struct dd_wheel *w, bool at_once)
 {
     const struct dd_hot_boot *boot = w->options.boot;
     struct dd_mono now = dd_clock_mono(w->clock);
     if (!boot || w->displaced) return;
-    if (w->registered && dd_mono_ms_between(w->last_beat, now) < boot->alive_ms / 3) return;
+    bool due = at_once || dd_mono_ms_between(w->last_beat, now) >= boot->alive_ms / 3;
+    if (w->registered && !due) return;
     struct dd_hot_holder other;
     enum dd_err err = w->registered ? dd_hot_boot_beat(w->staging, boot, &other)
                                     : dd_hot_boot_register(w->staging, boot, &other);

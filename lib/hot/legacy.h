@@ -116,9 +116,10 @@ void dd_legacy_entries_free(struct dd_legacy_entries *e);
 enum dd_err dd_legacy_load(struct dd_legacy_sync *s, struct dd_slice user, bool since, int64_t since_ms,
                            struct dd_legacy_entries *out) DD_MUST_USE;
 /* Removes what was read and nothing else: a member whose score has changed stays, and so does what was added.
- * A list that was changed in its middle keeps what cannot be told apart. */
+ * A list that was changed in its middle keeps what cannot be told apart. from_ms: older entries of a zset
+ * stay too (INT64_MIN: none do). */
 enum dd_err dd_legacy_remove(struct dd_legacy_sync *s, struct dd_slice user,
-                             const struct dd_legacy_entries *e) DD_MUST_USE;
+                             const struct dd_legacy_entries *e, int64_t from_ms) DD_MUST_USE;
 enum dd_err dd_legacy_expire(struct dd_legacy_sync *s, struct dd_slice user, int64_t seconds) DD_MUST_USE;
 /* Deletes the key. */
 enum dd_err dd_legacy_delete(struct dd_legacy_sync *s, struct dd_slice user, bool *existed) DD_MUST_USE;

@@ -184,13 +184,19 @@ static enum dd_err begin_script(struct dd_legacy_sync *s, struct dd_slice user, 
 }
 
 static enum dd_err remove_scored(struct dd_legacy_sync *s, struct dd_slice user,
-                                 const struct dd_legacy_entries *e, unsigned from, unsigned to)
+                                 const struct dd_legacy_entries *e, unsigned from, unsigned to,
+                                 int64_t from_ms)
 {
     const struct redisReply *reply = NULL;
     char text[40];
-    enum dd_err err = begin_script(s, user, 2 * (to - from), remove_pairs);
+    unsigned n = 0;
+    for (unsigned i = from; i < to; i++)
+        n += dd_legacy_entry_at(e, i).at_ms >= from_ms;
+    if (n == 0) return DD_OK;
+    enum dd_err err = begin_script(s, user, 2 * n, remove_pairs);
     for (unsigned i = from; err == DD_OK && i < to; i++) {
         struct dd_legacy_entry x = dd_legacy_entry_at(e, i);
+        if (x.at_ms < from_ms) continue;
         dd_resp_arg(&s->sync.command, x.id);
         snprintf(text, sizeof text, "%.17g", x.score);
         dd_resp_arg_str(&s->sync.command, text);
@@ -241,13 +247,13 @@ static enum dd_err remove_elements(struct dd_legacy_sync *s, struct dd_slice use
 }
 
 enum dd_err dd_legacy_remove(struct dd_legacy_sync *s, struct dd_slice user,
-                             const struct dd_legacy_entries *e)
+                             const struct dd_legacy_entries *e, int64_t from_ms)
 {
     if (s->l->type == DD_LEGACY_LIST) return remove_elements(s, user, e);
     enum dd_err err = DD_OK;
     for (unsigned from = 0; from < e->n && err == DD_OK; from += REMOVE_MAX) {
         unsigned to = e->n - from < REMOVE_MAX ? e->n : from + REMOVE_MAX;
-        err = s->l->type == DD_LEGACY_ZSET ? remove_scored(s, user, e, from, to)
+        err = s->l->type == DD_LEGACY_ZSET ? remove_scored(s, user, e, from, to, from_ms)
                                            : remove_members(s, user, e, from, to);
     }
     return err;

@@ -109,3 +109,8 @@ enum dd_err dd_store_expire(struct dd_store *s, struct dd_slice scene, enum dd_p
     free(r.period);
     return err;
 }
+
+void dd_store_end_expiry(struct dd_store *s)
+{
+    rocksdb_disable_manual_compaction(s->rocks.db);
+}

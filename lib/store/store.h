@@ -209,6 +209,9 @@ void dd_store_each_scene(struct dd_store *s, dd_store_scene_visit visit, void *a
  * DD_DISK_FULL, DD_IO, DD_SHUTDOWN: call again. */
 enum dd_err dd_store_expire(struct dd_store *s, struct dd_slice scene, enum dd_period_kind kind,
                             int32_t first_kept) DD_MUST_USE;
+/* Ends the compaction that dd_store_expire is in, and those to come: the store is about to be closed. What is
+ * not compacted is hidden by the range delete, and goes with later compactions. Any thread. */
+void dd_store_end_expiry(struct dd_store *s);
 
 /* Every period of which the scene holds any set, oldest first; a few seeks. Blocks. Returns what visit
  * returns, which ends the walk unless it is DD_OK, or DD_CORRUPT, DD_IO. */

@@ -86,6 +86,17 @@ def test_a_second_signal_exits_at_once(bench):
     assert it.unseen("u1", ["a", "b"]) == ["b"], "what was acknowledged survives an exit at once"
 
 
+def test_a_hangup_does_not_end_the_drain_early(bench):
+    it = bench.dedupd(settings={"http.drain_delay_s": "60"})
+    it.signal(signal.SIGTERM)
+    wait_until(lambda: ready_status(it) == 503, 5)
+    it.signal(signal.SIGHUP)
+    for _ in range(300):
+        assert accepts(it)
+    it.signal(signal.SIGINT)
+    assert it.wait(5) == 130
+
+
 def test_interrupt_stops_as_terminate_does(bench):
     it = bench.dedupd()
     it.signal(signal.SIGINT)

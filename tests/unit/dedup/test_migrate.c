@@ -2,9 +2,12 @@
  * hand, on a world without hot tier whose old keys are in a Redis. */
 #include "dedup/migrate_impl.h"
 
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dedup/filter_impl.h"
+#include "store/store_impl.h"
 #include "world.h"
 
 static struct world w;
@@ -12,10 +15,9 @@ static struct dd_migrate *m;
 static const struct dd_slice alice = {(const uint8_t *)"alice", 5};
 static const int items[] = {1, 2, 3};
 
-static void begin(enum dd_migrate_after after)
+static void begin_on(enum dd_migrate_after after)
 {
     char path[600];
-    world_init(&w, false);
     world_redis_start(&w);
     snprintf(path, sizeof path, "%s/redis.sock", w.dir);
     struct dd_hot_options server = {.path = path, .connect_timeout_ms = 2000, .timeout_ms = 2000};
@@ -32,6 +34,12 @@ static void begin(enum dd_migrate_after after)
         world_turn(&w);
         world_filter(&w, "default", "nobody", items, 1, 0, DD_CLAIM_NONE, false, &a);
     } while (a.partial);
+}
+
+static void begin(enum dd_migrate_after after)
+{
+    world_init(&w, false);
+    begin_on(after);
 }
 
 static void end(void)
@@ -96,6 +104,49 @@ START_TEST(moved_between_the_two_reads)
     world_filter_end(&w, &call, &a);
     expect(&a, 2, 2);
     end();
+}
+END_TEST
+
+static void hold_pool(void *arg)
+{
+    while (sem_wait(arg) != 0) {
+    }
+}
+
+static void ignore(void *arg)
+{
+    (void)arg;
+}
+
+/* The sets that were in memory have been judged and an older one is still being read from its file when the
+ * user is migrated, his key emptied, and the old store answers. */
+START_TEST(moved_while_a_file_is_read)
+{
+    struct world_call call;
+    struct world_answer a;
+    sem_t gate;
+    int long_ago = 77;
+    world_init(&w, false);
+    ck_assert_ok(
+        world_exposed(&w, "default", "alice", &long_ago, 1, dd_clock_wall(&w.clock).ms - 40LL * 86400000));
+    world_close(&w, true); /* nothing is in memory afterwards */
+    world_open(&w);
+    begin_on(DD_AFTER_DELETE);
+    seed();
+    ck_assert_int_eq(sem_init(&gate, 0, 0), 0);
+    struct dd_job job = {.run = hold_pool, .done = ignore, .arg = &gate, .loop = w.loop};
+    ck_assert_ok(dd_pool_submit(w.store->pool, &job));
+    world_filter_start(&w, "default", "alice", items, 3, &call);
+    migrate();
+    const struct dd_filter_state *s = call.filter.state;
+    while (s->dual_pending)
+        world_turn(&w);
+    ck_assert(!call.done);
+    sem_post(&gate);
+    world_filter_end(&w, &call, &a);
+    expect(&a, 2, 2);
+    end();
+    sem_destroy(&gate);
 }
 END_TEST
 
@@ -182,6 +233,7 @@ Suite *suite_migrate(void)
     TCase *tc = tcase_create("migrate");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, moved_between_the_two_reads);
+    tcase_add_test(tc, moved_while_a_file_is_read);
     tcase_add_test(tc, before_and_after);
     tcase_add_test(tc, erased_between_read_and_write);
     tcase_add_test(tc, seen_after_the_erase);

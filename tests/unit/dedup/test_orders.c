@@ -419,6 +419,26 @@ START_TEST(a_slot_of_another_length_is_not_stranded)
 }
 END_TEST
 
+/* A clock that jumps four months ahead and comes back: what was staged before is in its own month. */
+START_TEST(a_jump_of_the_clock_loses_nothing_that_is_staged)
+{
+    wheel_init();
+    expose_staged(3);
+    dd_clock_move(&w.clock, 124LL * 86400000);
+    world_flush(&w, true);
+    ck_assert_ok(w.flush.err);
+    dd_hot_staging_close(staging);
+    world_close(&w, true);
+    dd_clock_move(&w.clock, -124LL * 86400000);
+    world_open(&w);
+    world_wait_staging(&w);
+    ck_assert_ok(dd_hot_staging_open(w.hot, &staging));
+    ask();
+    ck_assert(!offered(3));
+    wheel_free();
+}
+END_TEST
+
 Suite *suite_orders(void);
 Suite *suite_orders(void)
 {
@@ -439,6 +459,7 @@ Suite *suite_orders(void)
     tcase_add_test(t, an_acknowledgement_that_comes_after_its_slot_was_sealed_is_staged_again);
     tcase_add_test(t, pending_of_days_ago_is_read_while_the_wheel_is_paused);
     tcase_add_test(t, a_slot_of_another_length_is_not_stranded);
+    tcase_add_test(t, a_jump_of_the_clock_loses_nothing_that_is_staged);
     suite_add_tcase(s, t);
     return s;
 }

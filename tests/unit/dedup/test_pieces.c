@@ -75,19 +75,23 @@ START_TEST(the_window_covers_both_sides_of_a_clock_that_went_back)
     struct dd_period p[DD_WINDOW_MAX];
     struct dd_clock clock;
     char text[DD_PERIOD_TEXT];
+    bool cut;
     dd_clock_init_manual(&clock, 1793491200000); /* 2026-11-01 */
-    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 3, p), 3);
+    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 3, &cut, p), 3);
     ck_assert_str_eq(dd_period_format(p[0], text), "2026-11");
     ck_assert_str_eq(dd_period_format(p[2], text), "2026-09");
     dd_clock_move(&clock, -1000);
-    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 3, p), 4);
+    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 3, &cut, p), 4);
     ck_assert_str_eq(dd_period_format(p[0], text), "2026-11");
     ck_assert_str_eq(dd_period_format(p[3], text), "2026-08");
+    ck_assert(!cut);
     scene.period = DD_PERIOD_FOREVER;
-    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 1, p), 1);
+    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 1, &cut, p), 1);
+    ck_assert(!cut);
     scene.period = DD_PERIOD_DAY;
     dd_clock_move(&clock, -400LL * 86400000);
-    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 60, p), DD_WINDOW_MAX);
+    ck_assert_uint_eq(dd_window_periods(&clock, &scene, 60, &cut, p), DD_WINDOW_MAX);
+    ck_assert(cut);
 }
 END_TEST
 

@@ -153,7 +153,7 @@ START_TEST(zset_keeps_what_moved)
     ask(&o.w.server, "ZADD", "old:u1", "1764500000", "a", "0.1", "b", "-7.25", "c", "inf", "d", NULL);
     ck_assert_uint_eq(load(&o), 4);
     ask(&o.w.server, "ZADD", "old:u1", "1764500001", "a", "3", "new", NULL); /* a was seen again */
-    ck_assert_ok(dd_legacy_remove(o.s, u1, &o.e));
+    ck_assert_ok(dd_legacy_remove(o.s, u1, &o.e, INT64_MIN));
     ck_assert_str_eq(ask(&o.w.server, "ZRANGE", "old:u1", "0", "-1", NULL), "new a");
     old_close(&o);
 }
@@ -181,7 +181,7 @@ START_TEST(set_keeps_what_came)
     ask(&o.w.server, "SADD", "old:u1", "a", "b", NULL);
     ck_assert_uint_eq(load(&o), 2);
     ask(&o.w.server, "SADD", "old:u1", "new", NULL);
-    ck_assert_ok(dd_legacy_remove(o.s, u1, &o.e));
+    ck_assert_ok(dd_legacy_remove(o.s, u1, &o.e, INT64_MIN));
     ck_assert_str_eq(ask(&o.w.server, "SMEMBERS", "old:u1", NULL), "new");
     old_close(&o);
 }
@@ -204,7 +204,7 @@ START_TEST(list_keeps_what_came)
         ask(&o.w.server, "RPUSH", "old:u1", "a", "b", "c", NULL);
         ck_assert_uint_eq(load(&o), 3);
         ask(&o.w.server, c[0], c[1], c[2], c[3], NULL);
-        ck_assert_ok(dd_legacy_remove(o.s, u1, &o.e));
+        ck_assert_ok(dd_legacy_remove(o.s, u1, &o.e, INT64_MIN));
         ck_assert_str_eq(ask(&o.w.server, "LRANGE", "old:u1", "0", "-1", NULL), rows[i].left);
     }
     old_close(&o);
