@@ -272,7 +272,8 @@ static const struct dd_option options[] = {
         "mode: "
         "more than clocks differ, and than writers are late."),
     CHOICE(migrate.after, enum dd_config_after, afters, "keep", 0,
-           "What becomes of what was migrated: keep, expire the old key, delete the entries that were migrated."),
+           "What becomes of what was migrated: keep, expire the old key, delete the entries that were "
+           "migrated."),
     INT(migrate.expire_days, "30", 1, 36500, "days", 0,
         "With migrate.after expire: the life of an old key from the user's last migration."),
 };
