@@ -20,17 +20,23 @@ int dd_ctl_call(const struct dd_ctl *ctl, const char *base, const char *method, 
     return err == DD_OK ? DD_CTL_OK : DD_CTL_NO_ANSWER;
 }
 
+int dd_ctl_print(const struct dd_reply *reply)
+{
+    FILE *to = reply->status < 400 ? stdout : stderr;
+    int code = reply->status < 400 ? DD_CTL_OK : DD_CTL_FAILED;
+    const struct dd_buf *body = &reply->body;
+    if (body->len && fwrite(body->data, 1, body->len, to) != body->len) code = DD_CTL_FAILED;
+    if (body->len && body->data[body->len - 1] != '\n') fputc('\n', to);
+    return code;
+}
+
 int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
                 const char *body)
 {
     struct dd_reply reply;
     int code = dd_ctl_call(ctl, base, method, path, body, &reply);
     if (code != DD_CTL_OK) return code;
-    FILE *to = reply.status < 400 ? stdout : stderr;
-    if (reply.body.len && fwrite(reply.body.data, 1, reply.body.len, to) != reply.body.len)
-        code = DD_CTL_FAILED;
-    if (reply.body.len && reply.body.data[reply.body.len - 1] != '\n') fputc('\n', to);
-    if (reply.status >= 400) code = DD_CTL_FAILED;
+    code = dd_ctl_print(&reply);
     dd_reply_reset(&reply);
     return code;
 }

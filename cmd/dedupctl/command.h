@@ -30,7 +30,9 @@ struct dd_ctl_command {
  */
 int dd_ctl_call(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
                 const char *body, struct dd_reply *out);
-/* Calls and prints the body; DD_CTL_FAILED for a status of 400 and above. */
+/* Prints the body as it came, on standard error from status 400 up, which is DD_CTL_FAILED. */
+int dd_ctl_print(const struct dd_reply *reply);
+/* Calls and prints so. */
 int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, const char *path,
                 const char *body);
 
@@ -42,8 +44,8 @@ json_t *dd_ctl_ask(const struct dd_ctl *ctl, const char *method, const char *pat
 /* Prints an answer that is a refusal on standard error; DD_CTL_FAILED. */
 int dd_ctl_complain(const struct dd_reply *reply);
 
-int dd_ctl_health(const struct dd_ctl *ctl);
-int dd_ctl_stats(const struct dd_ctl *ctl);
+int dd_ctl_health(const struct dd_ctl *given);
+int dd_ctl_stats(const struct dd_ctl *given);
 int dd_ctl_filters(const struct dd_ctl *ctl);
 int dd_ctl_user(const struct dd_ctl *given);
 int dd_ctl_export(const struct dd_ctl *given);

@@ -91,9 +91,9 @@ def test_tokens_are_not_logged(guarded):
 
 
 def test_dedupctl(guarded):
-    assert '"ok"' in ctl(guarded, "health")
-    assert '"components"' not in ctl(guarded, "health")
-    assert '"components"' in ctl(guarded, "--token", OPS, "health")
+    assert ctl(guarded, "health") == "ok\n"
+    assert '"components"' not in ctl(guarded, "health", "--json")
+    assert '"components"' in ctl(guarded, "--token", OPS, "health", "--json")
     ctl(guarded, "stats", status=1)
     ctl(guarded, "--token", OPS, "stats")
     ctl(guarded, "--token", "wrong", "health", status=1)
