@@ -48,7 +48,7 @@ help: ## list all targets
 $(B)/dedupd: $(call objs,cmd/dedupd/*.c) $(ALL_OBJS)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs libsystemd) $(LIBS)
 
-$(B)/dedupctl: $(call objs,cmd/dedupctl/*.c) $(foreach m,$(call closure,store),$(OBJS_$(m)))
+$(B)/dedupctl: $(call objs,cmd/dedupctl/*.c) $(foreach m,config $(call closure,store),$(OBJS_$(m)))
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs libcurl) $(LIBS)
 
 $(B)/obj/%.o: %.c Makefile

@@ -25,10 +25,15 @@ static const char help[] =
     "each with so many\n"
     "items of the catalogue item-0000000000000000000 and up in each of the last months.\n"
     "\n"
-    "These must be as the server is configured (scenes.<scene>.<option>):\n"
-    "  --scene S       (default)    --period day|week|month|quarter|forever (month)    --window N (3)\n"
-    "  --fpr F         (0.001)      --filter bloom|compact|cuckoo (bloom)              --capacity N (256)\n"
-    "  --compression none|lz4|zstd  (none; store.compression)\n"
+    "These must be as the server is configured (scenes.<scene>.<option>); what is left out has the server's "
+    "default\n"
+    "(config/README.md):\n"
+    "  --scene S (default)    --period day|week|month|quarter|forever    --window N    --fpr F\n"
+    "  --filter bloom|compact|cuckoo    --capacity N    --compression none|lz4|zstd (store.compression)\n"
+    "growth, tightening, max_layers, on_full and fingerprint_bits are at their defaults; a server that has "
+    "others\n"
+    "adds new layers by its own. Sets of filter counting cannot be made: loaded twice, they would count "
+    "twice.\n"
     "Others:\n"
     "  --compact       merge and rewrite all files at the end\n"
     "  --json          the report as JSON\n"
@@ -39,7 +44,8 @@ static const char help[] =
 
 struct options {
     const char *dir, *file, *users, *months, *items, *seed, *catalogue;
-    const char *scene, *period, *window, *fpr, *filter, *capacity, *compression;
+    const char *compression;
+    struct dd_load_scene scene;
     bool compact;
 };
 
@@ -49,33 +55,6 @@ static bool number(const char *name, const char *text, long low, long high, long
     *out = strtol(text, &end, 10);
     if (end != text && !*end && *out >= low && *out <= high) return true;
     fprintf(stderr, "dedupctl: %s: %s is not a number from %ld to %ld\n", name, text, low, high);
-    return false;
-}
-
-/* The scene's options into the loader. */
-static bool read_scene(const struct options *o, struct dd_loader *l)
-{
-    char why[256], *end;
-    long window, capacity;
-    l->scene = dd_slice_str(o->scene);
-    if (dd_period_kind_parse(dd_slice_str(o->period), &l->period) != DD_OK) {
-        fprintf(stderr, "dedupctl: --period: %s is no kind of period\n", o->period);
-        return false;
-    }
-    if (!number("--window", l->period == DD_PERIOD_FOREVER ? "1" : o->window, 1, DD_WINDOW_MAX, &window) ||
-        !number("--capacity", o->capacity, 16, 1000000, &capacity))
-        return false;
-    l->window = (unsigned)window;
-    l->policy = dd_filter_policy_default();
-    l->policy.capacity = (uint32_t)capacity;
-    l->policy.fpr = strtod(o->fpr, &end) / (double)window;
-    if (*end || dd_filter_kind_parse(dd_slice_str(o->filter), &l->policy.kind) != DD_OK ||
-        l->policy.kind == DD_FILTER_COUNTING) { /* loading again would count again */
-        fprintf(stderr, "dedupctl: --fpr %s or --filter %s cannot be used\n", o->fpr, o->filter);
-        return false;
-    }
-    if (dd_filter_policy_check(&l->policy, why, sizeof why) == DD_OK) return true;
-    fprintf(stderr, "dedupctl: %s\n", why);
     return false;
 }
 
@@ -151,7 +130,7 @@ static enum dd_err load(struct run *r, struct dd_store *store)
     int64_t now_ms = dd_clock_wall(&clock).ms;
     enum dd_err err = dd_store_register_scene(store, l->scene, l->period, l->window, &existing);
     if (err == DD_INVALID)
-        fprintf(stderr, "dedupctl: scene %s of this store has periods of kind %s\n", r->o->scene,
+        fprintf(stderr, "dedupctl: scene %s of this store has periods of kind %s\n", r->o->scene.name,
                 dd_period_kind_name(existing));
     if (err == DD_OK) err = r->o->file ? load_file(r, now_ms) : load_made_up(r, now_ms);
     if (err == DD_OK && r->o->compact) dd_store_compact(store);
@@ -240,7 +219,7 @@ static int run(const struct dd_ctl *ctl, const struct options *o)
     if (!r) return DD_CTL_FAILED;
     r->o = o;
     int code = DD_CTL_USAGE;
-    if (read_scene(o, &r->loader) && (!o->users || read_synthetic(o, &r->synthetic)) &&
+    if (dd_load_scene(&o->scene, &r->loader) && (!o->users || read_synthetic(o, &r->synthetic)) &&
         compression(o->compression, &c)) {
         dd_log_set_level(DD_LOG_WARN);
         enum dd_err err = open_and_load(r, c);
@@ -258,12 +237,7 @@ int dd_ctl_load(const struct dd_ctl *given)
                         .items = "1000",
                         .seed = "1",
                         .catalogue = "100000",
-                        .scene = "default",
-                        .period = "month",
-                        .window = "3",
-                        .fpr = "0.001",
-                        .filter = "bloom",
-                        .capacity = "256",
+                        .scene.name = "default",
                         .compression = "none"};
     const char *none;
     unsigned n;
@@ -274,12 +248,12 @@ int dd_ctl_load(const struct dd_ctl *given)
                                             {"--items", &o.items, NULL},
                                             {"--seed", &o.seed, NULL},
                                             {"--catalogue", &o.catalogue, NULL},
-                                            {"--scene", &o.scene, NULL},
-                                            {"--period", &o.period, NULL},
-                                            {"--window", &o.window, NULL},
-                                            {"--fpr", &o.fpr, NULL},
-                                            {"--filter", &o.filter, NULL},
-                                            {"--capacity", &o.capacity, NULL},
+                                            {"--scene", &o.scene.name, NULL},
+                                            {"--period", &o.scene.period, NULL},
+                                            {"--window", &o.scene.window, NULL},
+                                            {"--fpr", &o.scene.fpr, NULL},
+                                            {"--filter", &o.scene.filter, NULL},
+                                            {"--capacity", &o.scene.capacity, NULL},
                                             {"--compression", &o.compression, NULL},
                                             {"--compact", NULL, &o.compact},
                                             {NULL, NULL, NULL}};

@@ -56,6 +56,17 @@ enum dd_err dd_loader_add(struct dd_loader *l, struct dd_slice user, struct dd_p
 /* Waits until all that was added is in the store. */
 enum dd_err dd_loader_finish(struct dd_loader *l) DD_MUST_USE;
 
+/* ---- which scene ---- */
+
+/* Texts as they were given; NULL: the server's default. */
+struct dd_load_scene {
+    const char *name, *period, *window, *fpr, *filter, *capacity;
+};
+
+/* Scene, period, window and policy of the loader, which borrows the name. false: it is said on standard error
+ * which is wrong. */
+bool dd_load_scene(const struct dd_load_scene *given, struct dd_loader *l);
+
 /* ---- where exposures come from ---- */
 
 struct dd_load_synthetic {

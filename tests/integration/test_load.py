@@ -1,9 +1,10 @@
 """dedupctl load: what was loaded is seen by a server that starts on it; what cannot be loaded is said."""
 import json
 import os
+import subprocess
 import time
 
-from dd.ctl import ctl
+from dd.ctl import DEDUPCTL, ctl
 from dd.dedupd import Dedupd
 
 NOW = int(time.time() * 1000)
@@ -74,12 +75,33 @@ def test_made_up_users(tmp_path):
         it.stop()
 
 
+def test_what_is_left_out_is_as_the_server_has_it(tmp_path):
+    """A set that was loaded is made like one that the same server makes of the same items."""
+    items = ["item %d" % i for i in range(900)]
+    it = Dedupd(tmp_path).start()
+    try:
+        it.exposed("served", items, scene="default")
+        it.stop()
+        load(it.data_dir, "--file", "-", stdin=lines(*[("loaded", item, NOW) for item in items]))
+        load(it.data_dir, "--capacity", "256", "--file", "-", stdin=lines(*[("small", item, NOW) for item in items]))
+        it.start()
+        size = {u: it.admin.get("/users/%s" % u).json["scenes"][0]["periods"][0]["stored"]["bytes"]
+                for u in ("served", "loaded", "small")}
+        assert size["loaded"] == size["served"] != size["small"], size
+    finally:
+        it.stop()
+
+
 def test_wrong_usage(tmp_path):
     data = str(tmp_path / "data")
     for args in ([], ["--file", "-", "--users", "3"], ["--users", "0"], ["--users", "x"], ["--period", "moon"],
                  ["--users", "3", "--filter", "counting"], ["--users", "3", "--fpr", "2"],
                  ["--users", "3", "--compression", "fast"]):
         ctl(None, "load", "--data-dir", data, *args, status=2)
+    refused = subprocess.run([DEDUPCTL, "load", "--data-dir", data, "--users", "3", "--scene", "home", "--window", "99",
+                              "--capacity", "5"], capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 2 and "dedupctl: scenes.home.window: 99 is out of range" in refused.stderr, refused
+    assert "dedupctl: scenes.home.capacity: 5 is out of range" in refused.stderr, refused
     ctl(None, "load", "--users", "3", status=2)
     assert not os.path.exists(data)
     ctl(None, "load", "--data-dir", data, "--file", str(tmp_path / "absent"), status=1)
