@@ -50,8 +50,14 @@ static enum dd_err build_scenes(struct dd_app *app)
     size_t n = app->config->scene_count;
     struct dd_scene *scenes = calloc(n, sizeof *scenes);
     if (!scenes) return DD_NO_MEMORY;
-    for (size_t i = 0; i < n; i++)
-        scenes[i] = dd_build_scene(&app->config->scenes[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct dd_scene_config *sc = &app->config->scenes[i];
+        scenes[i] = dd_build_scene(sc);
+        if (sc->cap_lowered_from)
+            dd_info("scene.cap_lowered",
+                    "scene=%s cap=%lld default=%lld hint=\"the most that fpr and window allow\"", sc->name,
+                    (long long)sc->cap, (long long)sc->cap_lowered_from);
+    }
     enum dd_err err = dd_scenes_create(scenes, (unsigned)n, &app->scenes);
     free(scenes);
     return err;

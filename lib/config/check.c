@@ -75,6 +75,20 @@ static void check_policy(const struct dd_scene_config *s, struct dd_report *repo
     refuse(s, why, colon ? colon + 1 + strspn(colon + 1, " ") : "", report);
 }
 
+/* A cap that nobody set gives way to the fpr and the window that somebody did. */
+static void fit_cap(struct dd_scene_config *s, struct dd_report *report)
+{
+    char text[120];
+    int64_t most = dd_filter_cap_most(s->fpr / (double)s->window);
+    if (is_given(s, "cap") || s->cap <= most) return;
+    s->cap_lowered_from = s->cap;
+    s->cap = most;
+    if (s->capacity <= most) return;
+    snprintf(text, sizeof text, "%lld is more than the %lld items of a period that this fpr and window allow",
+             (long long)s->capacity, (long long)most);
+    refuse(s, "capacity", text, report);
+}
+
 static void check_scene(struct dd_scene_config *s, struct dd_report *report)
 {
     char text[100];
@@ -83,6 +97,7 @@ static void check_scene(struct dd_scene_config *s, struct dd_report *report)
         snprintf(text, sizeof text, "%d is out of range (allowed with period forever: 1)", (int)s->window);
         refuse(s, "window", text, report);
     }
+    fit_cap(s, report);
     s->policy = (struct dd_filter_policy){
         .kind = s->filter,
         .on_full = s->on_full,
@@ -94,7 +109,7 @@ static void check_scene(struct dd_scene_config *s, struct dd_report *report)
         .fingerprint_bits = (uint8_t)s->fingerprint_bits,
         .tightening = (uint8_t)s->tightening,
     };
-    check_policy(s, report);
+    if (s->cap >= s->capacity || !s->cap_lowered_from) check_policy(s, report);
 }
 
 static void check_migrate(struct dd_config *cfg, struct dd_report *report)

@@ -59,7 +59,8 @@ struct dd_scene_config {
         int64_t ttl_s;
     } cache;
     struct dd_filter_policy policy;
-    uint64_t given; /* bit i: row i of the scene table was set by a source */
+    int64_t cap_lowered_from; /* 0: cap is as given, or the default fits fpr and window */
+    uint64_t given;           /* bit i: row i of the scene table was set by a source */
 };
 
 struct dd_config {

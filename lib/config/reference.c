@@ -48,7 +48,9 @@ static const char scenes_head[] =
     "\n"
     "`fpr` is the promise over the whole window: each period gets `fpr / window`, and a part of that is "
     "spent on equal\n"
-    "fingerprints (`cap / 2^32`); a `cap` that would take more than half of it is refused.\n";
+    "fingerprints (`cap / 2^32`); a `cap` that would take more than half of it, that is more than `fpr / "
+    "window * 2^31`,\n"
+    "is refused, and the default of `cap` is lowered to that.\n";
 
 static const char columns[] =
     "\n| option | environment | type | default | allowed | unit | reload | meaning |\n"

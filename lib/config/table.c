@@ -282,10 +282,12 @@ static const struct dd_option scene_options[] = {
     SCENE_CHOICE(period, enum dd_period_kind, periods, "month", "Calendar slice of a filter set, in UTC."),
     SCENE_INT(
         window, "3", 1, DD_WINDOW_MAX, "periods",
-        "Periods that count, the current one included. With period forever 1, which is then the default."),
+        "Periods that count, the current one included. With period forever 1, which is then the default. "
+        "Bounds cap (see there)."),
     SCENE_REAL(
         fpr, "0.001", 1e-4, 0.05,
-        "Share of never seen candidates that may be dropped, over all periods of the window together."),
+        "Share of never seen candidates that may be dropped, over all periods of the window together. Bounds "
+        "cap (see there)."),
     SCENE_CHOICE(filter, enum dd_filter_kind, filters, "bloom",
                  "Kind of the sets. Exposures of counting scenes are always written directly: what is staged "
                  "cannot count."),
@@ -303,7 +305,10 @@ static const struct dd_option scene_options[] = {
         "rising rate of false positives."),
     SCENE_INT(fingerprint_bits, "0", 0, 32, "bits",
               "At least so many: of cuckoo sets 4 to 32, of compact sets 16 to 32; 0: as many as fpr needs."),
-    SCENE_INT(cap, "200000", 100, 16000000, "items", "Most items of a user in one period; past it 429."),
+    SCENE_INT(cap, "200000", 100, 16000000, "items",
+              "Most items of a user in one period; past it 429. At most fpr / window * 2^31: more is "
+              "refused, and the "
+              "default is lowered to it."),
     SCENE_INT(recent.max, "100", 1, 1000, "items", "Newest deliveries of a user that are remembered."),
     SCENE_INT(recent.ttl_s, "1800", 1, 604800, "s", "How long a delivery is remembered."),
     SCENE_INT(cache.ttl_s, "1800", 1, 604800, "s",

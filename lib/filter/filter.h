@@ -61,6 +61,9 @@ struct dd_filter_policy dd_filter_policy_default(void);
 /* DD_OK, or DD_INVALID with a sentence in why (field, value, allowed range). */
 enum dd_err dd_filter_policy_check(const struct dd_filter_policy *p, char *why, size_t why_size) DD_MUST_USE;
 
+/* The highest cap that goes with this fpr of a period: equal 32-bit fingerprints take at most half of it. */
+uint32_t dd_filter_cap_most(double fpr);
+
 const char *dd_filter_kind_name(enum dd_filter_kind kind);
 enum dd_err dd_filter_kind_parse(struct dd_slice text, enum dd_filter_kind *out) DD_MUST_USE;
 

@@ -31,6 +31,12 @@ struct dd_filter_policy dd_filter_policy_default(void)
         .kind = DD_FILTER_BLOOM, .fpr = 0.001 / 3, .capacity = 256, .cap = 200000, .growth = 2};
 }
 
+uint32_t dd_filter_cap_most(double fpr)
+{
+    double most = floor(fpr / 2 * 4294967296.0);
+    return most < DD_FILTER_ITEMS_MAX ? (uint32_t)most : DD_FILTER_ITEMS_MAX;
+}
+
 /* Written so that NaN fails. Compared as floats, which is how the header keeps it. */
 static bool fpr_in_range(double fpr)
 {
@@ -107,9 +113,9 @@ static void explain(const struct dd_filter_policy *p, enum rule rule, char *why,
     case RULE_CAP_SHARE:
         snprintf(
             why, size,
-            "cap: %u is too many items for fpr %g a period: equal 32-bit fingerprints alone would take more "
-            "than half of it (at most %.0f items, or a higher fpr)",
-            p->cap, p->fpr, floor(p->fpr / 2 * 4294967296.0));
+            "cap: %u is too many items: at most %u with this fpr and window (equal 32-bit fingerprints alone "
+            "would take more than half of a period's share, %g)",
+            p->cap, dd_filter_cap_most(p->fpr), p->fpr);
         break;
     case RULE_GROWTH:
         snprintf(why, size, "growth: %u is neither 1 nor 2", p->growth);

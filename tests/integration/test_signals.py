@@ -209,3 +209,10 @@ def test_no_home_no_locale_no_path(bench):
     it.spawn(it.argv(), {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
     wait_until(it.is_ready, 30)
     assert it.unseen("u1", ["é"]) == ["é"]
+
+
+def test_a_cap_that_nobody_set_gives_way(bench):
+    """An fpr or a window that leaves no room for the default cap: the start says what it took."""
+    it = bench.dedupd(settings={"scenes.h.period": "week", "scenes.h.window": "12"})
+    assert "scene.cap_lowered scene=h cap=178956 default=200000" in it.log()
+    assert it.log().count("cap_lowered") == 1

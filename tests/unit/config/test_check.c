@@ -102,7 +102,11 @@ static const struct {
     {{"filter=compact", "fingerprint_bits=15"}, "scenes.push.fingerprint_bits: 15; must be"},
     {{"filter=cuckoo", "fingerprint_bits=3"}, "scenes.push.fingerprint_bits: 3; must be"},
     {{"capacity=5000", "cap=4000"}, "scenes.push.cap: 4000 is outside capacity (5000) to 16000000"},
-    {{"fpr=0.0001"}, "scenes.push.cap: 200000 is too many items for fpr 3.33333e-05 a period"},
+    {{"fpr=0.0001", "cap=200000"},
+     "scenes.push.cap: 200000 is too many items: at most 71582 with this fpr and window"},
+    {{"window=12", "cap=200000"},
+     "scenes.push.cap: 200000 is too many items: at most 178956 with this fpr and window"},
+    {{"fpr=0.0001", "capacity=80000"}, "scenes.push.capacity: 80000 is more than the 71582 items"},
 };
 
 START_TEST(unfit_refused)
@@ -116,6 +120,36 @@ START_TEST(unfit_refused)
     struct loaded l = load_all(NULL, NULL, sets);
     ck_assert_err(l.err, DD_INVALID);
     ck_assert_contains((char *)l.errors.data, unfit[_i].text);
+    loaded_free(&l);
+}
+END_TEST
+
+/* What the reference allows for fpr and window can be set alone: a cap that nobody set is lowered. */
+static const struct {
+    const char *sets[3];
+    int64_t cap;
+} fitted[] = {{{"fpr=0.0001"}, 71582},
+              {{"window=12"}, 178956},
+              {{"period=week", "window=12"}, 178956},
+              {{"window=64", "fpr=0.0001"}, 3355},
+              {{"window=64", "fpr=0.0001", "cap=3355"}, 3355},
+              {{"fpr=0.05"}, 200000}};
+
+START_TEST(cap_fitted)
+{
+    char text[3][60];
+    const char *sets[4] = {NULL};
+    for (unsigned i = 0; i < 3 && fitted[_i].sets[i]; i++) {
+        snprintf(text[i], sizeof text[i], "scenes.push.%s", fitted[_i].sets[i]);
+        sets[i] = text[i];
+    }
+    struct loaded l = load_all(NULL, NULL, sets);
+    ck_assert_msg(l.err == DD_OK, "%s", (char *)l.errors.data);
+    const struct dd_scene_config *s = dd_config_scene(l.cfg, dd_slice_str("push"));
+    ck_assert_int_eq(s->cap, fitted[_i].cap);
+    ck_assert_uint_eq(s->policy.cap, fitted[_i].cap);
+    bool lowered = fitted[_i].cap < 200000 && !fitted[_i].sets[2];
+    ck_assert_int_eq(s->cap_lowered_from, lowered ? 200000 : 0);
     loaded_free(&l);
 }
 END_TEST
@@ -299,6 +333,7 @@ Suite *suite_check(void)
     Suite *s = suite_create("config check");
     TCase *tc = case_of(s, "together");
     tcase_add_test(tc, policy);
+    tcase_add_loop_test(tc, cap_fitted, 0, (int)(sizeof fitted / sizeof *fitted));
     tcase_add_test(tc, policy_refused);
     tcase_add_test(tc, forever);
     tcase_add_loop_test(tc, value_refused, 0, (int)(sizeof refused / sizeof *refused));
