@@ -5,6 +5,10 @@
  * answers partial; and a start that meets a Redis without the data (emptied, another database, an older
  * snapshot) notices, because the mark carries the beat that Redis had (hot/staging.h).
  *
+ * The exception: a store that takes no writes (a full disk). Staging is all that is left then and goes on
+ * without the mark, which is tried again at every tick; a crash before it is written, together with a Redis
+ * that is emptied, would go unnoticed.
+ *
  * Threads: blocking; not on a loop. */
 #ifndef DD_DEDUP_STAGED_H
 #define DD_DEDUP_STAGED_H

@@ -1,5 +1,5 @@
-/* What wheel.c (thread, mark, requests), wheel_flush.c (emptying a slot) and wheel_redis.c (what Redis
- * promises, the register) share. Nothing else includes it. */
+/* What wheel.c (thread, sealing, requests), wheel_flush.c (emptying a slot), wheel_mark.c (the durable mark)
+ * and wheel_redis.c (what Redis promises, the register) share. Nothing else includes it. */
 #ifndef DD_DEDUP_WHEEL_IMPL_H
 #define DD_DEDUP_WHEEL_IMPL_H
 
@@ -24,7 +24,8 @@ struct dd_wheel {
         struct dd_histogram *page_us;
         struct dd_gauge *lag_s;
     } count;
-    _Atomic bool marked; /* staged.h: the mark is in the store, so exposures may be staged */
+    _Atomic bool
+        marked; /* staged.h: the mark was written, or the store takes none, so exposures may be staged */
     bool blind;
     bool mark_saved;
     int64_t marked_beat;
@@ -63,7 +64,7 @@ enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w) DD_MUST_USE;
 void dd_wheel_beat(struct dd_wheel *w, bool now);
 
 /* The mark of staged.h: written before anything is staged, kept up to date, removed at a clean stop with
- * nothing left. recall is for the start, in an order that wheel_redis.c gives. */
+ * nothing left. recall is for the start, before the first slot is looked at. */
 void dd_wheel_recall_mark(struct dd_wheel *w);
 void dd_wheel_keep_mark(struct dd_wheel *w);
 void dd_wheel_leave_mark(struct dd_wheel *w);

@@ -19,7 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "loop/wheel.h"
+#include "loop/timers.h"
 
 struct dd_loop {
     struct event_base *base;
@@ -35,7 +35,7 @@ struct dd_loop {
     bool waking; /* wake_fd was written and not yet read */
 
     struct event *turn_end; /* bounds the wait of dd_loop_turn */
-    struct dd_wheel wheel;
+    struct dd_timers wheel;
 };
 
 struct event_base *dd_loop_base(struct dd_loop *loop)
@@ -43,7 +43,7 @@ struct event_base *dd_loop_base(struct dd_loop *loop)
     return loop->base;
 }
 
-struct dd_wheel *dd_loop_wheel(struct dd_loop *loop)
+struct dd_timers *dd_loop_timers(struct dd_loop *loop)
 {
     return &loop->wheel;
 }
@@ -138,12 +138,12 @@ enum dd_err dd_loop_create(struct dd_loop **out)
     pthread_mutex_init(&loop->lock, NULL);
     if (!(loop->base = make_base())) goto fail_base;
     if ((err = open_wake(loop)) != DD_OK) goto fail_wake;
-    if ((err = dd_wheel_init(loop, &loop->wheel)) != DD_OK) goto fail_wheel;
+    if ((err = dd_timers_init(loop, &loop->wheel)) != DD_OK) goto fail_wheel;
     if (!(loop->turn_end = event_new(loop->base, -1, 0, on_turn_end, NULL))) goto fail_turn_end;
     *out = loop;
     return DD_OK;
 fail_turn_end:
-    dd_wheel_close(&loop->wheel);
+    dd_timers_close(&loop->wheel);
     err = DD_NO_MEMORY;
 fail_wheel:
     event_free(loop->wake_event);
@@ -163,7 +163,7 @@ void dd_loop_destroy(struct dd_loop *loop)
     pthread_mutex_lock(&loop->lock);
     pthread_mutex_unlock(&loop->lock);
     event_free(loop->turn_end);
-    dd_wheel_close(&loop->wheel);
+    dd_timers_close(&loop->wheel);
     event_free(loop->wake_event);
     close(loop->wake_fd);
     event_base_free(loop->base);
