@@ -5,8 +5,9 @@
 #include "loop/loop.h"
 
 #define DD_TIMERS_TICK_NS 4000000
-#define DD_TIMERS_SLOTS   512 /* one rotation is 2.048 s; later timers stay in their slot for more rotations \
-                               */
+#define DD_TIMERS_SLOTS                                                                                      \
+    512 /* one rotation is 2.048 s; later timers stay in their slot for more rotations                       \
+         */
 
 struct event;
 
