@@ -78,7 +78,8 @@ static void print_scene(const json_t *scene)
     const json_t *entry;
     const json_t *deliveries = json_object_get(scene, "deliveries"),
                  *periods = json_object_get(scene, "periods");
-    printf("\nscene %s\n", text(scene, "scene"));
+    bool configured = !json_is_false(json_object_get(scene, "configured"));
+    printf("\nscene %s%s\n", text(scene, "scene"), configured ? "" : " (not in the configuration)");
     if (json_array_size(periods))
         printf("  %-10s %8s  %-10s %8s %7s %6s %8s %9s  %s\n", "period", "pending", "kind", "items", "layers",
                "fill", "bytes", "fpr", "cache");

@@ -101,6 +101,10 @@ static void inspect_done(void *arg)
 {
     struct dd_api_call *c = arg;
     const struct dd_inspect_call *x = &c->u.inspect;
+    if (x->err == DD_INVALID) {
+        dd_operator_no_scene(c);
+        return;
+    }
     if (x->err != DD_OK) {
         answer_failed(c, x->err, "nothing is known of this user");
         return;
@@ -111,7 +115,8 @@ static void inspect_done(void *arg)
     add_member(out, "user", x->user);
     dd_buf_addf(out, ",\"history\":\"%s\",\"scenes\":[", x->partial ? "partial" : "full");
     for (unsigned i = 0; i < x->scene_n; i++) {
-        dd_buf_addf(out, "%s{\"scene\":\"%s\",", i ? "," : "", x->scenes[i].scene->name);
+        dd_buf_addf(out, "%s{\"scene\":\"%s\",\"configured\":%s,", i ? "," : "", x->scenes[i].scene->name,
+                    x->scenes[i].configured ? "true" : "false");
         add_deliveries(out, &x->scenes[i], now_ms);
         add_periods(out, &x->scenes[i], now_ms);
         dd_buf_add_u8(out, '}');
@@ -135,12 +140,8 @@ void dd_api_user(struct dd_api_loop *al, const struct dd_api_origin *o)
     struct dd_operator_params p;
     struct dd_api_call *c = dd_operator_take(al, o);
     if (!c || !dd_operator_params(c, DD_PARAM_SCENE, &p)) return;
-    if (p.scene_name.len && !p.scene) {
-        dd_operator_no_scene(c);
-        return;
-    }
     c->u.inspect = (struct dd_inspect_call){
-        .scene = p.scene, .user = p.user, .arena = &c->arena, .done = inspect_done, .arg = c};
+        .scene = p.scene_name, .user = p.user, .arena = &c->arena, .done = inspect_done, .arg = c};
     dd_user_inspect(al->dl, &c->u.inspect);
 }
 

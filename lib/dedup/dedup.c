@@ -75,7 +75,8 @@ enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_sc
     d->change = dd_store_change(store);
     pthread_mutex_init(&d->loops_lock, NULL);
     register_counters(d, stats);
-    enum dd_err err = observe_periods(d);
+    enum dd_err err = dd_retired_init(&d->retired, store, scenes);
+    if (err == DD_OK) err = observe_periods(d);
     if (err != DD_OK) {
         dd_dedup_destroy(d);
         return err;
@@ -87,6 +88,7 @@ enum dd_err dd_dedup_create(const struct dd_dedup_options *o, const struct dd_sc
 void dd_dedup_destroy(struct dd_dedup *d)
 {
     if (!d) return;
+    dd_retired_reset(&d->retired);
     dd_tally_destroy(d->tally);
     pthread_mutex_destroy(&d->loops_lock);
     free(d);

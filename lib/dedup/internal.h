@@ -5,11 +5,13 @@
 #include <pthread.h>
 
 #include "dedup/dedup.h"
+#include "dedup/retired.h"
 #include "dedup/tally.h"
 
 struct dd_dedup {
     struct dd_dedup_options options;
     const struct dd_scenes *scenes;
+    struct dd_retired retired;
     struct dd_store *store;
     struct dd_hot *hot;
     struct dd_wheel *wheel; /* NULL: nothing is staged */

@@ -24,6 +24,7 @@ struct dd_inspect_period {
 
 struct dd_inspect_scene {
     const struct dd_scene *scene;
+    bool configured;                    /* else the store knows it from earlier (retired.h) */
     const struct dd_hot_recent *recent; /* deliveries, oldest first */
     unsigned recent_n;
     const struct dd_inspect_period *period; /* newest first, only those that hold anything */
@@ -32,15 +33,17 @@ struct dd_inspect_scene {
 
 struct dd_inspect_call {
     /* in */
-    const struct dd_scene *scene; /* NULL: all that are configured */
+    struct dd_slice scene; /* empty: all, configured or known to the store from earlier */
     struct dd_slice user;
     struct dd_arena *arena;
     void (*done)(void *arg);
     void *arg;
     /* out */
-    enum dd_err err; /* DD_OK; DD_NOT_FOUND: nothing is known of this user; DD_UNAVAILABLE: nothing was found,
-                        but not everything could be asked; DD_IO, DD_BUSY, DD_NO_MEMORY */
-    bool partial;    /* Redis did not answer: deliveries are those in memory, pending is not known */
+    enum dd_err
+        err;      /* DD_OK; DD_NOT_FOUND: nothing is known of this user; DD_INVALID: there is no such scene;
+                     DD_UNAVAILABLE: nothing was found,
+                     but not everything could be asked; DD_IO, DD_BUSY, DD_NO_MEMORY */
+    bool partial; /* Redis did not answer: deliveries are those in memory, pending is not known */
     const struct dd_inspect_scene *scenes; /* those in which anything is known */
     unsigned scene_n;
     struct dd_migrate_mark migration; /* of the scene that is migrated to, if there is one */

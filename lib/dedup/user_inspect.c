@@ -7,6 +7,7 @@ struct inspect {
     struct dd_inspect_call *c;
     struct dd_dedup_loop *dl;
     const struct dd_scene *scene; /* the one being looked at */
+    const struct dd_scene *only;  /* NULL: all are gone through */
     unsigned at, scenes;          /* its number, how many there are */
     bool complete;                /* Redis answered for every scene */
     bool fetched;                 /* it is the store's turn */
@@ -36,11 +37,28 @@ static void finish(struct inspect *s, enum dd_err err)
 
 /* ---- the hot tier ---- */
 
+static const struct dd_scene *scene_at(const struct dd_dedup *d, unsigned i)
+{
+    unsigned n = dd_scenes_count(d->scenes);
+    return i < n ? dd_scenes_at(d->scenes, i) : &d->retired.scene[i - n];
+}
+
+static bool is_configured(const struct dd_dedup *d, const struct dd_scene *scene)
+{
+    return dd_scenes_find(d->scenes, dd_scene_slice(scene)) == scene;
+}
+
+static const struct dd_scene *find_scene(const struct dd_dedup *d, struct dd_slice name)
+{
+    const struct dd_scene *configured = dd_scenes_find(d->scenes, name);
+    return configured ? configured : dd_retired_find(&d->retired, name);
+}
+
 static enum dd_err begin_scene(struct inspect *s)
 {
     struct dd_dedup *d = s->dl->d;
     struct dd_period period[DD_WINDOW_MAX];
-    s->scene = s->c->scene ? s->c->scene : dd_scenes_at(d->scenes, s->at);
+    s->scene = s->only ? s->only : scene_at(d, s->at);
     s->in_window = dd_window_periods(d->clock, s->scene, s->scene->window, NULL, period);
     s->periods = dd_window_periods(d->clock, s->scene, s->scene->window + 1, NULL,
                                    period); /* kept for a while */
@@ -88,7 +106,8 @@ static void take_fetch(struct inspect *s)
     const struct dd_hot_fetch *f = &s->fetch;
     struct dd_inspect_scene *found = &s->found[s->c->scene_n];
     if (!f->complete) s->complete = false;
-    *found = (struct dd_inspect_scene){.scene = s->scene, .period = s->period};
+    *found = (struct dd_inspect_scene){
+        .scene = s->scene, .configured = is_configured(s->dl->d, s->scene), .period = s->period};
     found->recent = copy_recent(s, &found->recent_n);
     for (unsigned i = 0; f->complete && i < f->pending_n; i++)
         s->period[i].pending = f->pending[i].n;
@@ -212,18 +231,21 @@ static enum dd_err read_mark(struct inspect *s)
 void dd_user_inspect(struct dd_dedup_loop *dl, struct dd_inspect_call *c)
 {
     struct inspect *s = dd_arena_calloc(c->arena, 1, sizeof *s);
-    unsigned scenes = c->scene ? 1 : dd_scenes_count(dl->d->scenes);
+    const struct dd_dedup *d = dl->d;
+    const struct dd_scene *only = c->scene.len ? find_scene(d, c->scene) : NULL;
+    unsigned scenes = only ? 1 : dd_scenes_count(d->scenes) + d->retired.n;
     c->scene_n = 0;
     c->scenes = NULL;
     c->partial = false;
     struct dd_inspect_scene *found = dd_arena_calloc(c->arena, scenes, sizeof *found);
-    if (!s || !found) {
-        c->err = DD_NO_MEMORY;
+    if (!s || !found || (c->scene.len && !only)) {
+        c->err = !s || !found ? DD_NO_MEMORY : DD_INVALID;
         c->done(c->arg);
         return;
     }
     s->c = c;
     s->dl = dl;
+    s->only = only;
     s->scenes = scenes;
     s->found = found;
     s->complete = true;

@@ -293,3 +293,25 @@ def test_forget_during_flushes(bench):
                 assert unseen == ["gone-%d" % i for i in range(5)], user
             answer = it.admin.post("/admin/flush", {"all": True})
             assert answer.status in (200, 503), answer
+
+
+def test_a_scene_that_left_the_configuration(bench):
+    """What the store holds of it is seen, named at the start, and erased; requests cannot name it."""
+    it = bench.dedupd(settings={"scenes.home.window": "2", "scenes.idle.window": "2"})
+    it.exposed("u1", ["a", "b"], scene="home")
+    assert [(s["scene"], s["configured"]) for s in inspect(it, "u1")["scenes"]] == [("home", True)]
+    it.stop()
+    del it.settings["scenes.home.window"], it.settings["scenes.idle.window"]
+    it.start()
+    assert it.log().count("scene.not_configured") == 1 and "scenes=home hint" in it.log(), it.log_tail()
+    for params in {}, {"scene": "home"}:
+        user = inspect(it, "u1", **params)
+        assert [(s["scene"], s["configured"]) for s in user["scenes"]] == [("home", False)], user
+        assert only_period(user)["stored"]["items"] == 2 and only_period(user)["in_window"]
+    assert "home (not in the configuration)" in ctl(it, "user", "u1")
+    inspect(it, "u1", 404, scene="idle")
+    inspect(it, "u2", 404)
+    assert inspect(it, "u1", 400, scene="nowhere")["error"]["field"] == "scene"
+    it.filter("u1", ["a"], status=400, scene="home")
+    assert it.admin.request("DELETE", path("u1")).json["removed"]["sets"] == 1
+    inspect(it, "u1", 404)
