@@ -25,8 +25,8 @@ COPY --from=build /out/usr /usr
 # By number, so that Kubernetes can see that it is not root.
 USER 990:990
 VOLUME /var/lib/dedupd
-EXPOSE 8080 8081
-# Loopback for the admin interface; the data listener takes what the container's network lets through.
+EXPOSE 8080
+# Loopback for the admin interface, for `docker exec ... dedupctl`; the data listener takes what the container's network lets through.
 ENV DEDUPD_HTTP_LISTEN=0.0.0.0:8080 DEDUPD_ADMIN_LISTEN=127.0.0.1:8081 DEDUPD_DATA_DIR=/var/lib/dedupd
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["dedupctl", "health"]
 STOPSIGNAL SIGTERM

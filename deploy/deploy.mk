@@ -1,14 +1,15 @@
 # Installing, and what is generated for those who run it.
 
 INSTALL ?= install
+# Installed with their directories, so that links between them and names in --help stay good.
+DOCS := $(wildcard README.md CHANGELOG.md CONTRIBUTING.md docs/*.md lib/README.md config/* proto/*.* proto/examples/*.* \
+  proto/examples/admin/*.* deploy/redis.conf deploy/compose.yaml deploy/demo-seed.sh tests/bench/README.md)
 
 .PHONY: install docs
 install: all ## install under $(DESTDIR)$(PREFIX), configuration under $(DESTDIR)/etc/dedupd
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)/etc/dedupd
 	$(INSTALL) -m 755 $(B)/dedupd $(B)/dedupctl $(DESTDIR)$(PREFIX)/bin
-	$(INSTALL) -d $(DESTDIR)$(PREFIX)/share/doc/dedupd
-	$(INSTALL) -m 644 $(wildcard README.md CHANGELOG.md docs/*.md proto/*.yaml proto/*.md deploy/redis.conf) \
-	  $(DESTDIR)$(PREFIX)/share/doc/dedupd
+	for f in $(DOCS); do $(INSTALL) -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/doc/dedupd/$$f || exit 1; done
 	$(if $(wildcard config/dedupd.json),test -e $(DESTDIR)/etc/dedupd/dedupd.json || \
 	  $(INSTALL) -m 640 config/dedupd.json $(DESTDIR)/etc/dedupd/dedupd.json)
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d

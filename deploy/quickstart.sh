@@ -142,6 +142,13 @@ serve() {
     echo
     show /exposed '{"user":"u1","items":["news-1",42]}'
     show /filter '{"user":"u1","candidates":["news-1","news-2",42,43]}'
+    echo "for more, in another terminal (dedupctl --help):"
+    echo
+    echo "  export PATH=\"$root/build:\$PATH\""
+    [ "$http $admin" = "127.0.0.1:8080 127.0.0.1:8081" ] ||
+        echo "  export DEDUPCTL_DATA=http://$http DEDUPCTL_ADMIN=http://$admin"
+    echo "  dedupctl user u1"
+    echo
     say "serving until Ctrl-C; then everything above is removed"
     # `wait` returns when dedupd ends by itself or when a trap has run.
     wait "$dedupd_pid" || true

@@ -20,6 +20,8 @@ static const char help[] =
     "in Redis at that moment is named with its count, since only Redis has it. Exit code 1 when not "
     "everything\n"
     "could be flushed (Redis away); the backup is then what the store held.\n"
+    "DIR must be where the server may write, which under systemd is /var/lib/dedupd, and not in its "
+    "DATA_DIR/db.\n"
     "Copy DIR elsewhere with any tool. `dedupctl verify --data-dir DIR` reads it, `dedupctl restore DIR NEW` "
     "makes\n"
     "a data directory of it. A backup keeps users that are erased later: delete old ones.\n"

@@ -19,7 +19,8 @@ static const char export_help[] =
     "\n"
     "The user's filter set of one period (default: the current one) as JSON, with the seed that fingerprints "
     "are\n"
-    "made with. proto/filter_reader.py tests candidates against it.\n"
+    "made with. proto/filter_reader.py (`make install` puts it into share/doc/dedupd/proto) tests candidates "
+    "against it.\n"
     "\n"
     "  dedupctl export u123 --period 2026-11 | python3 proto/filter_reader.py article-1 article-2\n";
 

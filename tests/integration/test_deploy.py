@@ -14,7 +14,7 @@ import yaml
 
 from dd.client import Client
 from dd.ctl import DEDUPCTL
-from dd.dedupd import BINARY, ROOT, SANITIZED, SETTINGS
+from dd.dedupd import BINARY, ROOT, SANITIZED, SETTINGS, Dedupd
 from dd.process import Process
 from dd.redisd import Redis, free_port
 from dd.wait import wait_until
@@ -132,6 +132,91 @@ def test_the_units_command_line_runs(bench):
     assert it.unseen("u", ["a"]) == ["a"]
 
 
+# ---- "Redis under systemd" of docs/deploy.md
+
+SECTION = read("docs", "deploy.md").split("\n## Redis under systemd\n")[1].split("\n## ")[0]
+HEREDOCS = dict(re.findall(r"tee (?:-a )?(\S+) <<'EOF'\n(.*?)^EOF$", SECTION, re.M | re.S))
+
+
+def can_be(uid, gid, *groups):
+    """What stands before a command line that runs as somebody else."""
+    return ["setpriv", "--reuid=%d" % uid, "--regid=%d" % gid, "--groups=" + ",".join(map(str, groups or [gid]))]
+
+
+class TheirRedis(Redis):
+    """As the page makes it: another user than dedupd, a socket for its group."""
+
+    def argv(self):
+        text = read("deploy", "redis.conf") + HEREDOCS["/etc/redis/redis-dedupd.conf"]
+        run = os.path.join(self.directory, "run")
+        self.socket = os.path.join(run, "redis-server.sock")
+        conf = os.path.join(run, "redis-dedupd.conf")
+        os.makedirs(run, exist_ok=True)
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write(text.replace("/run/redis-dedupd", run).replace("/var/lib/redis/dedupd", self.data))
+        for path, mode in ((run, 0o2755), (self.data, 0o750), (conf, 0o640)):
+            os.chown(path, 65101, 65101)
+            os.chmod(path, mode)
+        return can_be(65101, 65101) + ["redis-server", conf]
+
+
+class TheirDedupd(Dedupd):
+    groups = ()
+
+    def argv(self):
+        os.makedirs(self.data_dir, exist_ok=True)
+        os.chown(self.data_dir, 65102, 65102)
+        return can_be(65102, 65102, *self.groups) + super().argv()
+
+
+def test_redis_under_systemd(bench):
+    """dedupd opens the socket with the common group, and not without it; the drop-in and the unit name the same."""
+    if os.geteuid() != 0 or subprocess.run(can_be(65102, 65102) + [BINARY, "--version"], capture_output=True, timeout=60,
+                                           check=False).returncode:
+        pytest.skip("needs root, and a build that others may run")
+    drop_in = HEREDOCS["/etc/systemd/system/dedupd.service.d/redis.conf"]
+    assert "SupplementaryGroups=redis" in drop_in
+    assert re.search(r"^Wants=(.*)$", drop_in, re.M).group(1) in unit_value("After").split()
+    os.chmod(bench.directory, 0o711)
+    redis = TheirRedis(bench.directory)
+    bench.processes.append(redis)
+    redis.start()
+    it = TheirDedupd(bench.directory, redis=redis.url)
+    bench.processes.append(it)
+    it.start()
+    wait_until(lambda: "Permission denied" in str(it.health()["components"]["redis"]), 20, "it is refused")
+    it.stop()
+    it.groups = (65102, 65101)
+    it.start().wait_staging()
+    assert it.exposed("u", ["a"])["durability"] == "staged"
+
+
+def test_the_edit_of_the_configuration(tmp_path):
+    """The line of the page that names the socket, on the file as it is installed."""
+    [edit] = re.findall(r"^sudo (sed -i .*) /etc/dedupd/dedupd.json$", SECTION, re.M)
+    path = tmp_path / "dedupd.json"
+    path.write_text(read("config", "dedupd.json"))
+    subprocess.run("%s %s" % (edit, path), shell=True, check=True, timeout=60)
+    done = subprocess.run([BINARY, "--config", str(path), "--print-config"], env={}, capture_output=True, text=True, timeout=60,
+                          check=True)
+    config = json.loads(done.stdout)
+    socket_of_redis = re.search(r"^unixsocket (\S+)$", HEREDOCS["/etc/redis/redis-dedupd.conf"], re.M).group(1)
+    assert config["redis"]["url"] == "unix://" + socket_of_redis
+    config["redis"]["url"] = ""
+    assert config == DEFAULTS
+
+
+def broken_links(top):
+    """Relative links of the pages under a directory to files that are not there."""
+    found = []
+    for directory, _, files in os.walk(top):
+        for name in (n for n in files if n.endswith(".md")):
+            with open(os.path.join(directory, name), encoding="utf-8") as f:
+                links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", f.read())
+            found += [(name, link) for link in links if not os.path.exists(os.path.join(directory, link))]
+    return found
+
+
 def test_install(bench):
     if os.path.dirname(BINARY) != os.path.join(ROOT, "build"):
         pytest.skip("installs what is in build/")
@@ -142,6 +227,10 @@ def test_install(bench):
         assert os.path.exists(os.path.join(to, path)), path
     with open(os.path.join(to, "usr/lib/systemd/system/dedupd.service"), encoding="utf-8") as f:
         assert "ExecStart=/usr/bin/dedupd " in f.read()
+    docs = os.path.join(to, "usr/share/doc/dedupd")
+    for path in ("README.md", "docs/deploy.md", "proto/openapi.yaml", "config/README.md", "proto/filter_reader.py"):
+        assert os.path.exists(os.path.join(docs, path)), path
+    assert broken_links(docs) == []
 
 
 # ---- the Dockerfile
@@ -244,6 +333,10 @@ def test_compose_says_what_dedupd_knows():
     inner = s["ports"][0].split(":")[2]
     assert config["http"]["listen"] == "0.0.0.0:" + inner
     assert config["http"]["protected"] is False
+    # The admin listener is for dedupctl in the container, where it looks by itself, and not for other hosts.
+    assert "--admin URL    admin listener (DEDUPCTL_ADMIN, http://%s)" % config["admin"]["listen"] in subprocess.run(
+        [DEDUPCTL, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert re.findall(r"^EXPOSE (.*)$", STAGES[-1], re.M) == [inner]
     http = DEFAULTS["http"]
     assert int(s["stop_grace_period"].rstrip("s")) >= http["drain_delay_s"] + http["drain_timeout_s"] + 10
     assert s["volumes"][0].split(":")[1] == config["data_dir"]

@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -46,10 +47,20 @@ def children(directory):
     return found
 
 
+def dedupctl_as_told(log):
+    """Runs the lines that are shown for another terminal."""
+    lines = re.findall(r"^  ((?:export|dedupctl) .*)$", log, re.M)
+    assert len(lines) == (2 if "http://127.0.0.1:8080, admin" in log else 3), lines
+    done = subprocess.run(["/bin/sh", "-ec", "\n".join(lines)], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0 and "u1" in done.stdout, done
+
+
 def check_session(log):
     assert re.search(r"^  curl -s http://127\.0\.0\.1:\d+/exposed ", log, re.M)
     assert re.search(r'^  \{"accepted":2,', log, re.M)
     assert re.search(r'^  \{"items":\["news-2",43\],"filtered":2,"history":"full"\}$', log, re.M)
+    dedupctl_as_told(log)
 
 
 @pytest.mark.slow
