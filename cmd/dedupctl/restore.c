@@ -2,7 +2,8 @@
  *
  * Table files never change, so they are hard-linked where that is possible and copied where not. Everything
  * else is copied. What a clean stop left beside the database (change table, deliveries) is not taken: the
- * restored store is a new incarnation, and no cached set of the old one is believed.
+ * restored store is a new incarnation, and no cached set of the old one is believed. But for one: a backup's
+ * note that nothing was staged when it was made.
  *
  * Whoever restores (root, mostly) is seldom whom dedupd runs as, and dedupd must be able to open what is
  * made: a new TO gets the owner of FROM, an empty one that is there keeps its own, and what is in it gets
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "dedup/staged.h"
 
 static const char help[] =
     "usage: dedupctl restore FROM TO [--json]\n"
@@ -132,6 +134,19 @@ static int take_all(struct restore *r)
     return code;
 }
 
+/* The note that nothing was staged (dedup/staged.h), if it is there. */
+static int take_note(struct restore *r, const char *from_dir, const char *to_dir)
+{
+    char from[5000], to[5000];
+    snprintf(from, sizeof from, "%s/" DD_STAGED_NOTE, from_dir);
+    snprintf(to, sizeof to, "%s/" DD_STAGED_NOTE, to_dir);
+    if (access(from, F_OK) != 0) return DD_CTL_OK;
+    if (!copy_file(from, to, &r->bytes)) return fail(to, strerror(errno));
+    r->files++;
+    give_away(r, to);
+    return DD_CTL_OK;
+}
+
 /* Copying the database of a running process would tear it. */
 static bool is_in_use(const char *db)
 {
@@ -193,6 +208,7 @@ static int restore(struct restore *r, const char *from, const char *to)
     if (code == DD_CTL_OK && mkdir(r->to, 0700) != 0) code = fail(r->to, strerror(errno));
     if (code == DD_CTL_OK) give_away(r, r->to);
     if (code == DD_CTL_OK) code = take_all(r);
+    if (code == DD_CTL_OK) code = take_note(r, from, to);
     if (code != DD_CTL_OK) return code;
     bool good = sync_directory(r->to) && rename(r->to, final) == 0 && sync_directory(to);
     return good ? DD_CTL_OK : fail(final, strerror(errno));

@@ -118,6 +118,7 @@ static enum dd_err open_tiers(struct dd_app *app)
     if (err != DD_OK) return err;
     struct dd_hot_options ho = dd_build_hot(app->config, dd_store_id(app->store));
     err = dd_hot_create(&ho, &app->clock, app->stats, &app->hot);
+    if (err == DD_OK) dd_staged_settle(app->store, app->config->data_dir);
     if (err == DD_OK) dd_staged_recall(app->store, app->hot);
     if (err == DD_OK) err = dd_identity_make(app->config->data_dir, &app->identity);
     if (err == DD_OK && !dd_hot_is_embedded(app->hot)) err = dd_identity_register(&app->identity, app->hot);

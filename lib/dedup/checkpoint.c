@@ -1,10 +1,12 @@
 /* A backup's order: all slots are flushed, then what is still staged is counted, then the checkpoint is made.
  * Counted before: what the wheel moves in between is in the checkpoint and counted all the same; the other
- * way round it could be in neither. A flush under which something was forgotten leaves a user for the next
- * one (DD_BUSY), so it is asked for again a few times. */
+ * way round it could be in neither. Counted as nothing, a note beside the checkpoint says so (staged.h). A
+ * flush under which something was forgotten leaves a user for the next one (DD_BUSY), so it is asked for
+ * again a few times. */
 #include <stdlib.h>
 
 #include "dedup/admin_impl.h"
+#include "dedup/staged.h"
 
 #define FLUSHES_MAX 4
 #define PAGE        256
@@ -88,12 +90,20 @@ static enum dd_err count_pending(struct dd_checkpoint_call *c, struct dd_hot_sta
 
 /* ---- the steps ---- */
 
+/* All that was acknowledged before the call is in the checkpoint. Embedded nothing is known of what an
+ * earlier run may have staged: its mark stays. */
+static bool holds_everything(const struct dd_checkpoint_call *c)
+{
+    return c->admin->store_staging && c->flush_err == DD_OK && c->pending_known && !c->pending_users;
+}
+
 static void run(void *arg)
 {
     struct dd_checkpoint_call *c = arg;
     struct dd_hot_staging *staging = c->admin->store_staging;
     c->pending_known = !staging || count_pending(c, staging) == DD_OK;
     c->err = dd_store_checkpoint(c->admin->d->store, c->path);
+    if (c->err == DD_OK && holds_everything(c) && dd_staged_note(c->path) != DD_OK) return; /* was logged */
 }
 
 static void on_run(void *arg)

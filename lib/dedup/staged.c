@@ -1,6 +1,12 @@
 #include "dedup/staged.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/log.h"
+#include "store/files.h"
 #include "store/history.h"
 
 #define NAME "staged"
@@ -54,6 +60,44 @@ enum dd_err dd_staged_put(struct dd_store *store, int64_t beat, bool sync)
 enum dd_err dd_staged_clear(struct dd_store *store)
 {
     return put(store, dd_slice_of(NULL, 0), true);
+}
+
+/* ---- the note of a backup ---- */
+
+#define PATH_BYTES 4200
+
+static bool note_path(const char *data_dir, char out[PATH_BYTES])
+{
+    return snprintf(out, PATH_BYTES, "%s/" DD_STAGED_NOTE, data_dir) < PATH_BYTES;
+}
+
+enum dd_err dd_staged_note(const char *data_dir)
+{
+    static const char text[] = "nothing was staged when this backup was made\n";
+    char path[PATH_BYTES];
+    if (!note_path(data_dir, path)) return DD_IO;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    enum dd_err err = fd < 0 ? DD_IO : dd_file_write_all(fd, text, sizeof text - 1);
+    if (err == DD_OK && fsync(fd) != 0) err = DD_IO;
+    if (fd >= 0 && close(fd) != 0) err = DD_IO;
+    if (err == DD_OK) err = dd_file_sync_parent(path);
+    if (err != DD_OK) {
+        dd_warn("staged.note_not_written", "path=\"%s\" error=\"%s\"", path, strerror(errno));
+        if (fd >= 0) unlink(path);
+    }
+    return err;
+}
+
+void dd_staged_settle(struct dd_store *store, const char *data_dir)
+{
+    char path[PATH_BYTES];
+    if (!note_path(data_dir, path) || access(path, F_OK) != 0) return;
+    enum dd_err err = unlink(path) == 0 ? dd_file_sync_parent(path) : DD_IO;
+    if (err == DD_OK) err = dd_staged_clear(store);
+    if (err == DD_OK)
+        dd_info("staged.settled", "what=\"this backup was made with nothing staged\"");
+    else
+        dd_warn("staged.not_settled", "path=\"%s\" error=%s", path, dd_err_name(err));
 }
 
 void dd_staged_recall(struct dd_store *store, struct dd_hot *hot)

@@ -91,9 +91,10 @@ def test_under_write_load(bench):
     # With an empty Redis: everything acknowledged before the backup, but for what was reported as pending.
     empty = bench.redis("empty")
     alone = bench.dedupd("alone", redis=empty, data_dir=back)
-    # That something may be missing is noticed and said.
-    assert missing(alone, before, "partial") == []
-    lost = len(missing(alone, everything, "partial"))
+    # That something staged may be missing is noticed and said.
+    said = "partial" if report["pending"]["users"] else "full"
+    assert missing(alone, before, said) == []
+    lost = len(missing(alone, everything, said))
     assert 0 < lost <= len(everything) - len(before)
     alone.stop()
 
@@ -105,6 +106,53 @@ def test_under_write_load(bench):
     assert missing(old, everything) == []
     old.flush(everything=True)
     assert missing(old, everything) == []
+
+
+def restored(bench, it, backup, name, **kw):
+    to = os.path.join(it.directory, name)
+    ctl(None, "restore", backup, to)
+    return bench.dedupd(name, data_dir=to, **kw)
+
+
+def test_nothing_pending_is_nothing_lost(bench):
+    """A backup that holds everything: restored without its Redis, or on another, nothing counts as missing."""
+    it = staging(bench, bench.redis())
+    it.exposed("u1", ["a"])
+    backup = os.path.join(it.directory, "backup")
+    assert ctl_json(it, "backup", backup)["pending"] == {"users": 0, "items": 0}
+    it.exposed("u1", ["later"])
+    it.kill9()
+    alone = restored(bench, it, backup, "alone")
+    assert alone.unseen("u1", ["a", "b"]) == ["b"]
+    assert alone.health()["status"] == "ok" and "staged.unseen" not in alone.log()
+    fresh = restored(bench, it, backup, "fresh", redis=bench.redis("empty"), settings={"wheel.tick_s": "1"}).wait_staging()
+    assert fresh.unseen("u1", ["a", "b"]) == ["b"]
+    assert fresh.health()["status"] == "ok", fresh.health()
+    # The note was for the first start: what is staged from now on is not forgotten.
+    fresh.exposed("u2", ["c"])
+    fresh.kill9()
+    del fresh.settings["redis.url"]
+    fresh.redis = None
+    fresh.start()
+    assert fresh.filter("u2", ["c"])["history"] == "partial" and "staged.unseen" in fresh.log()
+
+
+def test_what_is_pending_is_claimed(bench):
+    """The wheel cannot empty one user: the backup's mark stays."""
+    redis = bench.redis()
+    it = staging(bench, redis)
+    it.exposed("u1", ["a"])
+    [key] = redis.command("KEYS", "dd:{default/u1}:p:*")
+    redis.command("DEL", key)
+    redis.command("SET", key, "x")
+    backup = os.path.join(it.directory, "backup")
+    assert ctl_json(it, "backup", backup, status=1)["flushed"] is False
+    it.kill9()
+    alone = restored(bench, it, backup, "alone")
+    assert alone.filter("u1", ["b"])["history"] == "partial" and "staged.unseen" in alone.log()
+    # Nor does a backup of a store that cannot see that Redis forget it.
+    ctl(alone, "backup", backup + "2")
+    assert restored(bench, it, backup + "2", "again").filter("u1", ["b"])["history"] == "partial"
 
 
 def test_what_cannot_be_flushed_is_reported(bench):
