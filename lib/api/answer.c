@@ -62,6 +62,8 @@ void dd_api_answer_buf(const struct dd_api_origin *o, unsigned status, const cha
         dd_api_answer_err(o, DD_NO_MEMORY);
 }
 
+#define LIMIT_RETRY_S 60
+
 /* Retry times: a queue or a circuit is over in a second; a full disk takes a person; deliveries younger than
  * 60 s are not trimmed, so a user at the cap has room after that. */
 static const struct {
@@ -69,7 +71,6 @@ static const struct {
     unsigned status, retry_s;
     const char *message;
 } failures[] = {
-    {DD_LIMIT, 429, 60, "this user is at a cap; nothing was recorded"},
     {DD_DISK_FULL, 507, 30,
      "the disk is nearly full and exposures are refused; /filter without claim \"exposed\" goes on"},
     {DD_TIMEOUT, 503, 1, "the deadline passed; what was sent may or may not have been recorded"},
@@ -79,6 +80,21 @@ static const struct {
     {DD_SHUTDOWN, 503, 1, "shutting down"},
     {DD_IO, 503, 1, "the store could not write or read; nothing was acknowledged"},
 };
+
+void dd_api_answer_cap(const struct dd_api_origin *o, enum dd_api_cap cap)
+{
+    static const char *const messages[] = {
+        [DD_API_CAP_DELIVERIES] =
+            "this user is at the cap of deliveries in this scene: none younger than 60 s is forgotten, and "
+            "at most 1000 are kept; nothing was recorded",
+        [DD_API_CAP_EXPOSURES] =
+            "this user is at a cap of exposures: the scene's cap (items of one period) or "
+            "ingest.pending_max (staged ones); nothing was recorded",
+    };
+    struct dd_api_error e = {.status = 429, .code = dd_err_name(DD_LIMIT)};
+    snprintf(e.message, sizeof e.message, "%s", messages[cap]);
+    dd_api_answer_error(o, &e, LIMIT_RETRY_S);
+}
 
 void dd_api_answer_err(const struct dd_api_origin *o, enum dd_err err)
 {

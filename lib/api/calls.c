@@ -38,6 +38,14 @@ static void send(struct dd_api_call *c, const struct dd_buf *out)
     dd_api_answer_buf(&c->origin, 200, DD_API_JSON, out);
 }
 
+static void answer_failed(struct dd_api_call *c, enum dd_err err, enum dd_api_cap cap)
+{
+    if (err == DD_LIMIT)
+        dd_api_answer_cap(&c->origin, cap);
+    else
+        dd_api_answer_err(&c->origin, err);
+}
+
 static void add_durability(struct dd_buf *out, enum dd_durability d)
 {
     dd_buf_add_str(out, "\"durability\":\"");
@@ -84,7 +92,7 @@ static void exposed_done(void *arg)
     /* Nothing was taken at all: a status says that louder than a list. */
     bool nothing = x->err == DD_OK && x->limited && !x->accepted && !x->expired;
     if (x->err != DD_OK || nothing) {
-        dd_api_answer_err(&c->origin, nothing ? DD_LIMIT : x->err);
+        answer_failed(c, nothing ? DD_LIMIT : x->err, DD_API_CAP_EXPOSURES);
         return;
     }
     struct dd_buf *out = scratch(c);
@@ -180,7 +188,7 @@ static void filter_done(void *arg)
     struct dd_api_call *c = arg;
     const struct dd_filter_call *f = &c->u.filter;
     if (f->err != DD_OK) {
-        dd_api_answer_err(&c->origin, f->err);
+        answer_failed(c, f->err, DD_API_CAP_DELIVERIES);
         return;
     }
     struct dd_buf *out = scratch(c);
@@ -238,7 +246,7 @@ static void delivered_done(void *arg)
     struct dd_api_call *c = arg;
     const struct dd_delivered_call *d = &c->u.delivered;
     if (d->err != DD_OK) {
-        dd_api_answer_err(&c->origin, d->err);
+        answer_failed(c, d->err, DD_API_CAP_DELIVERIES);
         return;
     }
     struct dd_buf *out = scratch(c);

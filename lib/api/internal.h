@@ -97,6 +97,9 @@ void dd_api_answer_buf(const struct dd_api_origin *o, unsigned status, const cha
 void dd_api_answer_error(const struct dd_api_origin *o, const struct dd_api_error *e, unsigned retry_s);
 /* The answer for a call that failed as a whole. */
 void dd_api_answer_err(const struct dd_api_origin *o, enum dd_err err);
+/* DD_LIMIT, which says nothing without the cap that was met. */
+enum dd_api_cap { DD_API_CAP_DELIVERIES, DD_API_CAP_EXPOSURES };
+void dd_api_answer_cap(const struct dd_api_origin *o, enum dd_api_cap cap);
 void dd_api_answer_fail(const struct dd_api_origin *o, unsigned status, const char *code, const char *field,
                         const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 

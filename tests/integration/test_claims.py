@@ -90,5 +90,8 @@ def test_too_many_live_deliveries_are_refused_not_forgotten(bench):
     for i in range(10):
         it.delivered("u1", ["d-%d" % n for n in range(i * 100, i * 100 + 100)])
     answer = it.http.post("/delivered", {"user": "u1", "items": ["one-more"]})
-    assert answer.status == 429, answer
+    assert answer.status == 429 and "the cap of deliveries" in answer.error["message"], answer
+    answer = it.http.post("/filter", {"user": "u1", "candidates": ["one-more"], "claim": True})
+    assert answer.status == 429 and answer.headers["Retry-After"] == "60", answer
+    assert "60 s" in answer.error["message"] and "1000" in answer.error["message"], answer
     assert it.unseen("u1", ["d-0", "d-999", "one-more"]) == ["one-more"]

@@ -190,6 +190,7 @@ def test_past_the_pending_cap_an_event_is_refused_and_its_batch_goes_on(bench):
     it.exposed("heavy", mine)
     refused = it.http.post("/exposed", {"user": "heavy", "items": ["one-more"]})
     assert refused.status == 429 and int(refused.headers["Retry-After"]) > 0, refused
+    assert "ingest.pending_max" in refused.error["message"], refused
     answer = it.call("/exposed", {"events": [{"user": "u1", "items": ["a"]}, {"user": "heavy", "items": ["b", "c"]},
                                              {"user": "u2", "items": ["d"]}]})
     assert answer == {"accepted": 2, "durability": "staged", "rejected": [{"event": 1, "code": "limit"}]}, answer
