@@ -1,6 +1,6 @@
 /* /stats: the same figures as /metrics, worked up for people and scripts: traffic and latency per endpoint,
- * hit ratios, store, hot tier; and every metric under its Prometheus name, so that nothing is only in one of
- * the two.
+ * hit ratios, store, hot tier; and every metric under its Prometheus name and in its unit, so that nothing is
+ * only in one of the two.
  *
  * Hit ratios come from a naming rule, not from a list: every counter `x{result="hit"}` gives the share of
  * hits among all `x{result=...}`. */
@@ -146,6 +146,23 @@ static void add_wheel(struct dd_buf *out, const struct dd_wheel_status *w)
     dd_buf_add_str(out, "},");
 }
 
+static void add_seconds(struct dd_buf *out, const char *name, int64_t us)
+{
+    dd_buf_addf(out, ",\"%s\":%lld.%06lld", name, (long long)(us / 1000000), (long long)(us % 1000000));
+}
+
+/* As /metrics has them: the names say seconds. */
+static void add_summary(struct dd_buf *out, const struct dd_histogram *h)
+{
+    dd_buf_addf(out, "{\"count\":%llu", (unsigned long long)dd_histogram_count(h));
+    add_seconds(out, "sum", (int64_t)dd_histogram_sum_us(h));
+    add_seconds(out, "p50", dd_histogram_quantile(h, 0.5));
+    add_seconds(out, "p90", dd_histogram_quantile(h, 0.9));
+    add_seconds(out, "p99", dd_histogram_quantile(h, 0.99));
+    add_seconds(out, "p999", dd_histogram_quantile(h, 0.999));
+    dd_buf_add_u8(out, '}');
+}
+
 static void add_metric(void *arg, const char *name, const struct dd_counter *c, const struct dd_gauge *g,
                        const struct dd_histogram *h)
 {
@@ -155,7 +172,7 @@ static void add_metric(void *arg, const char *name, const struct dd_counter *c, 
     dd_buf_add_u8(out, ':');
     if (c) dd_buf_addf(out, "%llu", (unsigned long long)dd_counter_get(c));
     if (g) dd_buf_add_i64(out, dd_gauge_get(g));
-    if (h) add_quantiles(out, h);
+    if (h) add_summary(out, h);
 }
 
 void dd_api_stats(struct dd_api_loop *al, const struct dd_api_origin *o)

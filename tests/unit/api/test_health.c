@@ -314,6 +314,21 @@ START_TEST(hit_ratios)
 }
 END_TEST
 
+/* /stats says of a metric what /metrics says, in the same unit. */
+START_TEST(seconds_are_seconds)
+{
+    struct dd_histogram *h = dd_stats_histogram(s.stats, "dedupd_x_seconds", "x");
+    dd_histogram_record(h, 2031615);
+    get("/stats");
+    const json_t *m = json_object_get(json_object_get(body, "metrics"), "dedupd_x_seconds");
+    ck_assert_msg(json_is_real(json_object_get(m, "p50")), "%.2000s", (const char *)r.body.data);
+    ck_assert_double_eq(json_real_value(json_object_get(m, "p50")), 2.031615);
+    ck_assert_double_eq(json_real_value(json_object_get(m, "sum")), 2.031615);
+    get("/metrics");
+    ck_assert_ptr_nonnull(strstr((const char *)r.body.data, "dedupd_x_seconds{quantile=\"0.5\"} 2.031615\n"));
+}
+END_TEST
+
 START_TEST(uptime)
 {
     dd_clock_move(&s.clock, 61000);
@@ -345,6 +360,7 @@ Suite *suite_health(void)
     tcase_add_test(t, traffic_is_counted);
     tcase_add_test(t, latency_until_the_answer);
     tcase_add_test(t, hit_ratios);
+    tcase_add_test(t, seconds_are_seconds);
     tcase_add_test(t, uptime);
     suite_add_tcase(suite, t);
     return suite;
