@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from dd import clock
 from dd.wait import wait_until
 
 
@@ -153,9 +154,8 @@ MONTH_MS = 31 * 86400 * 1000
 
 
 def test_window_looks_back_as_many_periods(server):
-    now = int(time.time() * 1000)
     # 28 days before the first of this month is in the last month, 28 + 31 before it in the one before.
-    first = month_start_ms(now)
+    first = clock.month_start_ms()
     assert server.exposed("u1", ["now"])["accepted"] == 1
     assert server.exposed("u1", ["last"], ts=first - 1000)["accepted"] == 1
     assert server.exposed("u1", ["before"], ts=first - 32 * 86400 * 1000)["accepted"] == 1
@@ -166,13 +166,8 @@ def test_window_looks_back_as_many_periods(server):
     assert server.unseen("u1", asked, window=1) == ["last", "before", "never"]
 
 
-def month_start_ms(now_ms):
-    t = time.gmtime(now_ms / 1000)
-    return now_ms // 86400000 * 86400000 - (t.tm_mday - 1) * 86400000
-
-
 def test_older_than_the_window_is_expired(server):
-    first = month_start_ms(int(time.time() * 1000))
+    first = clock.month_start_ms()
     answer = server.exposed("u1", ["old"], ts=first - 100 * 86400 * 1000)
     assert answer["accepted"] == 0
     assert answer["expired"] == 1
@@ -180,7 +175,7 @@ def test_older_than_the_window_is_expired(server):
 
 
 def test_event_times(server):
-    now = int(time.time() * 1000)
+    now = clock.now_ms()
     assert server.exposed("u1", ["soon"], ts=now + 60 * 1000)["accepted"] == 1
     assert server.unseen("u1", ["soon"]) == []
     for bad in (now + 3600 * 1000, now // 1000):
@@ -189,8 +184,8 @@ def test_event_times(server):
 
 
 def test_explain_says_why(server):
-    now = int(time.time() * 1000)
-    first = month_start_ms(now)
+    now = clock.now_ms()
+    first = clock.month_start_ms()
     server.exposed("u1", ["now"])
     server.exposed("u1", ["last"], ts=first - 1000)
     server.delivered("u1", ["handed"])

@@ -3,11 +3,10 @@ nobody else notices either."""
 import glob
 import os
 import random
-import time
 
 import pytest
 
-from dd import rocks
+from dd import clock, rocks
 from dd.wait import wait_until
 
 USERS = ["u%d" % i for i in range(8)]
@@ -200,7 +199,7 @@ def test_time_is_not_trusted_from_a_cached_entry(pair):
     key, _ = cached(pair.redis, user)
     newest = sorted(entries)[-1]
     value = bytearray(entries[newest])
-    value[17:25] = (int(time.time() * 1000) + 10**12).to_bytes(8, "little")
+    value[17:25] = (clock.now_ms() + 10**12).to_bytes(8, "little")
     pair.redis.command("HSET", key, newest, bytes(value))
     pair.exposed(user, ["later"])
     assert pair.unseen(user, [*FEW, "later", "fresh"]) == ["fresh"]

@@ -2,10 +2,10 @@
 import os
 import random
 import threading
-import time
 
 import pytest
 
+from dd import clock
 from dd.client import Client
 from dd.ctl import ctl, ctl_json
 
@@ -27,7 +27,7 @@ def erase(it, user, query="", status=200):
 
 def fill(it, user):
     """Deliveries, staged exposures, filter sets of two periods, cached sets."""
-    it.exposed(user, ["late"], ts=int(time.time() * 1000) - 31 * 86400000)
+    it.exposed(user, ["late"], ts=clock.now_ms() - 31 * 86400000)
     it.exposed(user, ["a", "b", "c"])
     it.filter(user, ["d", "e"], limit=1, claim=True)
 

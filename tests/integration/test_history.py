@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from dd import rocks
+from dd import clock, rocks
 from dd.ctl import ctl, ctl_json
 from dd.load import Load
 from dd.wait import wait_until
@@ -134,7 +134,7 @@ def test_the_next_period_is_covered(bench):
     it.exposed("u1", ["old"], scene="daily")
     it.restart(settings=ALL)
     it.exposed("u1", ["today"], scene="daily")
-    it.restart(settings={"clock.offset_s": "86400"})
+    it.restart(settings=clock.later(86400))
     it.exposed("u1", ["tomorrow"], scene="daily")
     report = rebuild(it, user="u1", scene="daily")
     assert report["united"] == 1 and report["replaced"] == 1, report

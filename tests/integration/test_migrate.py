@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dd import rocks
+from dd import clock, rocks
 from dd.ctl import DEDUPCTL as CTL, url
 from dd.wait import wait_until
 from test_openapi import DOC, check
@@ -78,7 +78,7 @@ def place(request, bench):
 def test_zsets_of_every_size(bench, unit):
     """0, 1, 129 and 100,000 entries; seconds, milliseconds, and seconds with a fraction."""
     redis = bench.redis()
-    now = time.time()
+    now = clock.now()
     sizes = {"none": 0, "one": 1, "many": 129, "huge": 100000}
     with redis.client() as c:
         for user, n in sizes.items():
@@ -105,7 +105,7 @@ def test_times(bench):
     """Entries go to their own periods; what is older than the window, or before 1970, is skipped and counted; a time ahead
     counts as now."""
     redis = bench.redis()
-    now = time.time()
+    now = clock.now()
     entries = {"now": now, "ms": now * 1000, "month": now - 31 * DAY, "old": now - 200 * DAY, "negative": -5.5,
                "zero": 0, "ahead": now + 400 * DAY, "inf": float("inf"), "minus-inf": float("-inf")}
     with redis.client() as c:
@@ -153,7 +153,7 @@ def test_wrong_types_are_reported_and_skipped(place):
     start, c = place
     c.set(key("text"), "x")
     c.hset(key("hash"), "a", "b")
-    c.zadd(key("good"), {"seen": time.time()})
+    c.zadd(key("good"), {"seen": clock.now()})
     d = start()
     assert d.unseen("text", ["a"]) == ["a"]
     done = bulk(d)
@@ -169,7 +169,7 @@ def test_names_of_keys(bench):
     users = ["a", "*", "[x]", "a:v1", "\u00e9", "{user}"]
     with redis.client() as c:
         for user in users:
-            c.zadd(pattern.replace("{user}", user, 1), {"item": time.time()})
+            c.zadd(pattern.replace("{user}", user, 1), {"item": clock.now()})
         c.zadd("seenX:v1", {"item": 1})
     d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.key": pattern}))
     assert bulk(d)["users"] == len(users)
@@ -180,7 +180,7 @@ def test_names_of_keys(bench):
 
 def test_dual_read_and_mark(place):
     start, c = place
-    now = time.time()
+    now = clock.now()
     c.zadd(key("u"), {"before": now - 3600})
     d = start(**{"migrate.margin_s": "60"})
     assert reasons(d, "u", ["before", "x"]) == {"before": "legacy"}
@@ -189,7 +189,7 @@ def test_dual_read_and_mark(place):
     bulk(d)
     assert migrated(d, "u")
     assert reasons(d, "u", ["before"])["before"] != "legacy"
-    c.zadd(key("u"), {"after": time.time(), "after-ms": time.time() * 1000})  # a writer that has not moved yet
+    c.zadd(key("u"), {"after": clock.now(), "after-ms": clock.now() * 1000})  # a writer that has not moved yet
     assert d.unseen("u", ["before", "after", "after-ms", "shown", "x"]) == ["x"]
     # What is older than the mark less the margin is not asked for any more: it stands in the sets.
     c.zadd(key("u"), {"late": now - 3600})
@@ -240,7 +240,7 @@ def test_the_old_store_refuses(bench):
 def test_lazy(place):
     start, c = place
     for u in range(50):
-        c.zadd(key("u%d" % u), {"seen": time.time() - DAY})
+        c.zadd(key("u%d" % u), {"seen": clock.now() - DAY})
     d = start(**{"migrate.lazy": "true"})
     for u in range(25):
         assert d.unseen("u%d" % u, ["seen", "x"]) == ["x"]
@@ -256,7 +256,7 @@ def test_lazy(place):
 
 def test_another_scene_is_not_asked(bench):
     redis = bench.redis()
-    redis.command("ZADD", key("u"), str(time.time()), "seen")
+    redis.command("ZADD", key("u"), str(clock.now()), "seen")
     d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.scene": "push", "scenes.push.window": "2"}))
     assert d.unseen("u", ["seen"]) == ["seen"]
     assert d.unseen("u", ["seen"], scene="push") == []
@@ -264,7 +264,7 @@ def test_another_scene_is_not_asked(bench):
 
 def test_source_away_is_partial(bench):
     source = bench.redis("source")
-    source.command("ZADD", key("u"), str(time.time()), "seen")
+    source.command("ZADD", key("u"), str(clock.now()), "seen")
     d = bench.dedupd(settings=dict(DUAL, **{"migrate.source": source.url}))
     d.wait_full()
     assert d.unseen("u", ["seen", "x"]) == ["x"]
@@ -284,7 +284,7 @@ def test_delete_takes_only_what_was_read(bench, kind):
     redis = bench.redis()
     c = redis.client()
     items = ["i%d" % i for i in range(2500)]
-    {"zset": lambda: c.zadd(key("u"), {i: time.time() - DAY for i in items}), "list": lambda: c.lpush(key("u"), *items),
+    {"zset": lambda: c.zadd(key("u"), {i: clock.now() - DAY for i in items}), "list": lambda: c.lpush(key("u"), *items),
      "set": lambda: c.sadd(key("u"), *items)}[kind]()
     d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.type": kind, "migrate.after": "delete"}))
     bulk(d)
@@ -298,14 +298,14 @@ def test_delete_while_writers_go_on(bench):
     redis = bench.redis()
     c = redis.client()
     items = ["i%d" % i for i in range(20000)]
-    c.zadd(key("u"), {i: time.time() - 40 * DAY for i in items})
+    c.zadd(key("u"), {i: clock.now() - 40 * DAY for i in items})
     d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.after": "delete", "migrate.margin_s": "5"}))
     stop, added = threading.Event(), []
 
     def write():
         mine, n = redis.client(), 0
         while not stop.is_set():
-            mine.zadd(key("u"), {"new%d" % n: time.time(), items[n % 20000]: time.time()})
+            mine.zadd(key("u"), {"new%d" % n: clock.now(), items[n % 20000]: clock.now()})
             added.append("new%d" % n)
             n += 1
     writer = threading.Thread(target=write)
@@ -319,13 +319,13 @@ def test_delete_while_writers_go_on(bench):
         writer.join()
     bulk(d)
     why = reasons(d, "u", items[:min(200, len(added))])
-    current = time.strftime("%Y-%m", time.gmtime())
+    current = time.strftime("%Y-%m", time.gmtime(clock.now()))
     assert set(why.values()) <= {"legacy", current}, set(why.values())  # the newer time counts
 
 
 def test_expire(bench):
     redis = bench.redis()
-    redis.command("ZADD", key("u"), str(time.time()), "seen")
+    redis.command("ZADD", key("u"), str(clock.now()), "seen")
     d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.after": "expire", "migrate.expire_days": "7"}))
     bulk(d)
     assert 7 * DAY - 60 < redis.command("TTL", key("u")) <= 7 * DAY
@@ -336,7 +336,7 @@ def test_active_users_first(bench):
     with redis.client() as c:
         pipe = c.pipeline(transaction=False)
         for u in range(3000):
-            pipe.zadd(key("u%d" % u), {"seen": time.time() - (50 if u % 2 else 1) * DAY})
+            pipe.zadd(key("u%d" % u), {"seen": clock.now() - (50 if u % 2 else 1) * DAY})
         pipe.execute()
     d = bench.dedupd(redis=redis, settings=DUAL)
     assert d.admin.post("/admin/migration", {"bulk": "start", "active_days": 30, "rate_users_s": 3000}).status == 202
@@ -371,8 +371,8 @@ def test_erased_is_not_migrated_again(place, when):
     start, c = place
     items = ["i%d" % i for i in range(60000 if when == "while" else 300)]
     for at in range(0, len(items), 10000):
-        c.zadd(key("u"), {i: time.time() - 3600 for i in items[at:at + 10000]})
-    c.zadd(key("other"), {"seen": time.time() - 3600})
+        c.zadd(key("u"), {i: clock.now() - 3600 for i in items[at:at + 10000]})
+    c.zadd(key("other"), {"seen": clock.now() - 3600})
     d = start(**{"migrate.margin_s": "0"})
     if when == "after":
         bulk(d)
@@ -387,7 +387,7 @@ def test_erased_is_not_migrated_again(place, when):
     assert not any(scene["periods"] for scene in d.admin.get("/users/u").json.get("scenes", ()))
     assert c.exists(key("u"))
     assert d.unseen("other", ["seen"]) == []
-    c.zadd(key("u"), {"i5": time.time() + 1})  # seen again, by a writer of the old store
+    c.zadd(key("u"), {"i5": clock.now() + 1})  # seen again, by a writer of the old store
     assert "i5" not in d.unseen("u", ["i5", "i6"])
     assert d.admin.request("DELETE", "/users/u?legacy=delete").status == 200
     assert not [k for k in c.keys("*") if re.search(rb"[:/{]u([}:/]|$)", k)], c.keys("*")
@@ -399,8 +399,8 @@ def test_nothing_is_left_in_the_store(bench):
     remains."""
     redis = bench.redis(options={"appendfsync": "no"})
     c, user = redis.client(), "zz-user-to-go"
-    c.zadd(key(user), {"i%d" % i: time.time() - 60 for i in range(20000)})
-    c.zadd(key("other"), {"seen": time.time() - 60})
+    c.zadd(key(user), {"i%d" % i: clock.now() - 60 for i in range(20000)})
+    c.zadd(key("other"), {"seen": clock.now() - 60})
     d = bench.dedupd(redis=redis, settings=DUAL)
     assert d.admin.post("/admin/migration", {"bulk": "start"}).status == 202
     assert d.admin.request("DELETE", "/users/%s?legacy=delete" % user).status == 200
@@ -440,7 +440,7 @@ class Traffic:
         user, item = rng.choice(list(self.users)), "w%d" % rng.randrange(10**9)
         if rng.random() < 0.5:
             with self.redis.client() as c:
-                c.zadd(key(user), {item: time.time()})
+                c.zadd(key(user), {item: clock.now()})
         else:
             self.d.exposed(user, [item])
         with self.lock:
@@ -485,7 +485,7 @@ def test_killed_during_the_walk(bench, victim, after):
     with redis.client() as c:
         pipe = c.pipeline(transaction=False)
         for user, n in users.items():
-            pipe.zadd(key(user), {"i%d" % i: int(time.time() - rng.randrange(50 * DAY)) for i in range(n)})
+            pipe.zadd(key(user), {"i%d" % i: int(clock.now() - rng.randrange(50 * DAY)) for i in range(n)})
         pipe.execute()
     busy = {u: users[u] for u in list(users)[:40]}
     d = bench.dedupd(redis=redis, settings={"migrate.mode": "dual", "migrate.after": after, "migrate.margin_s": "30"})
@@ -523,7 +523,7 @@ def test_reports_of_dedupctl(bench):
     redis = bench.redis()
     with redis.client() as c:
         for u in range(300):
-            c.zadd(key("u%d" % u), {"i%d" % i: time.time() for i in range(20)})
+            c.zadd(key("u%d" % u), {"i%d" % i: clock.now() for i in range(20)})
         c.set(key("x"), "x")
     d = bench.dedupd(redis=redis, settings=DUAL)
 

@@ -11,10 +11,10 @@ MODEL_SEED=n repeats one run; MODEL_STEPS=n makes it longer. The seed is part of
 """
 import os
 import random
-import time
 
 import pytest
 
+from dd import clock
 from dd.wait import wait_until
 
 STEPS = int(os.environ.get("MODEL_STEPS", "400"))
@@ -70,7 +70,7 @@ class Run:
     # ---- time
 
     def today(self):
-        return int(time.time() + self.offset_s) // DAY_S
+        return int(clock.now() + self.offset_s) // DAY_S
 
     def settled(self, call):
         """Runs call() on one and the same day: an answer at midnight could belong to either."""
@@ -104,7 +104,7 @@ class Run:
         fields = {"scene": scene}
         back = self.rng.choice([0, 0, 0, 1, 2])
         if back:
-            fields["ts"] = int((time.time() + self.offset_s - back * DAY_S) * 1000)
+            fields["ts"] = int((clock.now() + self.offset_s - back * DAY_S) * 1000)
         answer, day = self.settled(lambda: self.node_of(user).http.post("/exposed", dict(fields, user=user, items=items)))
         if answer.status == 200 and answer.json["accepted"]:
             # Around midnight: the older day, which demands less.
@@ -189,7 +189,7 @@ class Run:
     def op_jump(self):
         """Over the end of a period, by a restart with another offset. Never back."""
         self.offset_s += self.rng.choice([3600, DAY_S, DAY_S, 2 * DAY_S])
-        self.op_restart({"clock.offset_s": str(self.offset_s)})
+        self.op_restart(clock.later(self.offset_s))
 
     def op_cache_lost(self):
         if self.redis and self.redis_state == "up":

@@ -7,6 +7,7 @@ import urllib.parse
 
 import pytest
 
+from dd import clock
 from dd.dedupd import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "proto"))
@@ -69,11 +70,11 @@ def see(it, items, name, counting=False, batch=BATCH, every=FLUSH):
 
 
 def months_on(n):
-    """clock.offset_s that makes it the middle of the month n months from now."""
-    now = datetime.datetime.now(datetime.timezone.utc)
+    """The setting that makes it the same day n months on."""
+    now = datetime.datetime.fromtimestamp(clock.now(), datetime.timezone.utc)
     month = now.month - 1 + n
-    then = now.replace(year=now.year + month // 12, month=month % 12 + 1, day=15)
-    return {"clock.offset_s": str(int((then - now).total_seconds()))}
+    then = now.replace(year=now.year + month // 12, month=month % 12 + 1)
+    return clock.later(int((then - now).total_seconds()))
 
 
 def unseen(it, items, name, **fields):

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from dd import clock
 from dd.load import Load
 from dd.wait import wait_until
 
@@ -53,7 +54,7 @@ def test_staged_is_said_and_a_flush_moves_it(bench):
 def test_a_batch_names_the_weakest_promise(bench):
     """What is older than the last period goes to the store at once."""
     it = staged(bench)
-    two_months_ago = int(time.time() * 1000) - 62 * DAY_MS
+    two_months_ago = clock.month_start_ms() - 32 * DAY_MS
     assert it.exposed("u1", ["old"], ts=two_months_ago)["durability"] == "wal"
     answer = it.call("/exposed", {"events": [{"user": "u1", "items": ["new"]},
                                              {"user": "u1", "items": ["older"], "ts": two_months_ago}]})
@@ -135,7 +136,7 @@ def test_eviction_takes_caches_and_never_pending(bench):
     load = Load(it, threads=3, users_each=70, seed=1)
     history = items("h", 1200)
     for user in load.users_all:  # of the month before the last: in the store at once, a cached set of 3 KB each
-        it.exposed(user, history, ts=month_start_ms() - 32 * DAY_MS)
+        it.exposed(user, history, ts=clock.month_start_ms() - 32 * DAY_MS)
     redis.command("CONFIG", "SET", "maxmemory", used_memory(redis) + 500000)
     load.start()
     for user in load.users_all:
@@ -156,11 +157,6 @@ def test_eviction_takes_caches_and_never_pending(bench):
 
 def used_memory(redis):
     return redis.command("INFO", "memory")["used_memory"]
-
-
-def month_start_ms():
-    t = time.gmtime()
-    return int(time.time()) // 86400 * DAY_MS - (t.tm_mday - 1) * DAY_MS
 
 
 # ---- limits
@@ -312,7 +308,7 @@ def test_another_redis_and_back_again(bench):
                           "ingest.slot_s": "3600"})
     it.exposed("u1", ["days-ago"])
     it.stop()
-    it.start({"clock.offset_s": str(5 * 86400), "wheel.tick_s": "3600"})
+    it.start(dict(clock.later(5 * 86400), **{"wheel.tick_s": "3600"}))
     it.wait_full(20)
     assert it.unseen("u1", ["days-ago", "x"]) == ["x"]
     it.redis.stop()

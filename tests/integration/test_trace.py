@@ -3,6 +3,7 @@ import urllib.parse
 
 import pytest
 
+from dd import clock
 from dd.ctl import ctl, ctl_json
 from dd.wait import wait_until
 
@@ -154,15 +155,15 @@ def test_it_ends_by_itself_and_then_goes(bench):
     start(it, "u1", days=2)
     it.exposed("u1", ["a"])
     entries(it, "u1", 1)
-    later = {"clock.offset_s": str(DAY_S + 3600)}
+    later = clock.later(DAY_S + 3600)
     it.restart(settings=later)
     it.exposed("u1", ["b"])
     entries(it, "u1", 2)
-    it.restart(settings={"clock.offset_s": str(2 * DAY_S + 3600)})
+    it.restart(settings=clock.later(2 * DAY_S + 3600))
     it.exposed("u1", ["c"])
     assert [e["item"] for e in entries(it, "u1", 1)] == ["b"], "a is past its days, c came after the end"
     assert not show(it, "u1")["active"]
-    it.restart(settings={"clock.offset_s": str(4 * DAY_S + 3600)})
+    it.restart(settings=clock.later(4 * DAY_S + 3600))
     wait_until(lambda: it.admin.get(path("u1")).status == 404, 10, "the trace is gone")
     assert start(it, "u1")["entries"] == 0
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from dd import clock
 from dd.client import Client
 from dd.load import Load
 from dd.wait import PATIENCE, wait_until
@@ -128,7 +129,7 @@ def test_a_paused_wheel_of_days_hides_nothing(bench, period):
                           "scenes.default.cap": "100000", "wheel.paused": "true", "ingest.slot_s": "3600"})
     mine = []
     for n in range(5):
-        it.restart({"clock.offset_s": str(n * 2 * 86400)})
+        it.restart(clock.later(n * 2 * 86400))
         it.wait_staging()
         it.wait_full()
         mine.append("d%d" % n)

@@ -3,6 +3,7 @@ import os
 import re
 import signal
 
+from . import clock
 from .client import Client
 from .process import Process
 from .wait import wait_until
@@ -30,6 +31,7 @@ SETTINGS = {
     "store.min_free_bytes": "16777216",
     "store.change_cells": "65536",
     "log.level": "debug",
+    "clock.offset_s": str(clock.OFFSET_S),
 }
 
 
