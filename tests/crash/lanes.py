@@ -13,6 +13,7 @@ each lane; as the last line "N passed, N failed".
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,10 +25,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from dd.dedupd import Dedupd  # noqa: E402
 from dd.load import Load  # noqa: E402
 from dd.redisd import Redis  # noqa: E402
-from dd.wait import wait_until  # noqa: E402
+from dd.wait import PATIENCE, wait_until  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
+TRIES_A_ROUND = 5
 AT_ONCE = 2
+LANE_S = 600
 
 # Slots of a second: there is always something that the wheel moves while processes die.
 STAGED = {"ingest.slot_s": "1", "ingest.grace_s": "0", "wheel.tick_s": "1"}
@@ -55,7 +58,10 @@ class Lane:
             self.it.wait_staging()
         self.load.start()
         self.load.more(10)
+        tries = 0
         while self.rounds < ROUNDS and not self.load.violations:
+            tries += 1
+            assert tries <= ROUNDS * TRIES_A_ROUND, "%d rounds in %d tries" % (self.rounds, tries - 1)
             if self.round():
                 self.rounds += 1
             missing = self.load.missing()
@@ -76,10 +82,11 @@ class Lane:
         return missing
 
     def end(self):
-        self.load.stop()
+        self.load.stop_.set()
         for p in (self.it, self.redis):
             if p:
                 p.kill9()
+        self.load.stop()
 
     def round(self):
         """Kills and starts again; whether it counts."""
@@ -141,7 +148,8 @@ class FlushLane(Lane):
         victims = self.rng.choice([[self.it], [self.redis], self.both()])
         for p in victims:
             p.kill9()
-        flush.thread.join()
+        flush.thread.join(60 * PATIENCE)
+        assert not flush.thread.is_alive(), "a flush neither ends nor fails"
         self.kill(victims)
         return flush.answer is None or flush.answer.status != 200
 
@@ -200,19 +208,44 @@ def run_lane(name, seed):
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def run_lanes(names, seed):
+    """Each in a process of its own; how many failed. None outlives this."""
+    waiting, running, failed = list(names), [], 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < AT_ONCE:
+                running.append(subprocess.Popen([sys.executable, os.path.abspath(__file__), "--one", waiting.pop(0),
+                                                 str(seed)]))
+            ended = wait_until(lambda: [p for p in running if p.poll() is not None], LANE_S, "a lane ends")
+            failed += sum(p.returncode != 0 for p in ended)
+            running = [p for p in running if p not in ended]
+    except AssertionError as e:
+        print(e)
+        failed += len(waiting) + len(running)
+    finally:
+        end(running)
+    return failed
+
+
+def end(children):
+    """By SIGTERM, upon which a lane ends its own processes and removes its directory; else by SIGKILL."""
+    for p in children:
+        p.terminate()
+    for p in children:
+        try:
+            p.wait(20 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+
+
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended on the way out
     if sys.argv[1:2] == ["--one"]:
         return 0 if run_lane(sys.argv[2], int(sys.argv[3])) else 1
     names = sys.argv[1:] or list(LANES)
     seed = int(os.environ.get("CRASH_SEED", random.randrange(1000000)))
-    waiting, running, failed = list(names), [], 0
-    while waiting or running:
-        while waiting and len(running) < AT_ONCE:
-            running.append(subprocess.Popen([sys.executable, os.path.abspath(__file__), "--one", waiting.pop(0),
-                                             str(seed)]))
-        ended = wait_until(lambda: [p for p in running if p.poll() is not None], 600, "a lane ends")
-        failed += sum(p.returncode != 0 for p in ended)
-        running = [p for p in running if p not in ended]
+    failed = run_lanes(names, seed)
     print("%d passed, %d failed" % (len(names) - failed, failed))
     return 1 if failed else 0
 
