@@ -38,6 +38,17 @@ each() {
 }
 make_() { $MAKE -s -j"$jobs" "$@"; }
 
+# How many times longer than on a quick machine what must come may take: Python's waits, those of tests/unit/unit.h, the
+# time check gives each unit test, and pytest-timeout's for a test. Never a DEDUPD_*: those are configuration.
+be_patient() {
+    case $1 in
+    asan-* | tsan-* | valgrind-*) PATIENCE=${PATIENCE:-3} ;;
+    *) PATIENCE=${PATIENCE:-2} ;;
+    esac
+    CK_TIMEOUT_MULTIPLIER=$PATIENCE
+    export PATIENCE CK_TIMEOUT_MULTIPLIER
+}
+
 # pytest_ BINARY ARGUMENT...: with more workers than cores where python3-pytest-xdist is, for most tests wait.
 pytest_() {
     binary=$1
@@ -45,7 +56,7 @@ pytest_() {
     workers=''
     "$PYTHON" -c 'import xdist' 2>/dev/null && workers="-n $((jobs + 1)) --dist loadgroup"
     # shellcheck disable=SC2086 # words
-    DEDUPD=$PWD/$binary "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 $workers "$@"
+    DEDUPD=$PWD/$binary "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 -o timeout=$((180 * PATIENCE)) $workers "$@"
 }
 
 replays() {
@@ -56,6 +67,7 @@ replays() {
 
 # What a suite's name stands for.
 run() {
+    be_patient "$1"
     case $1 in
     unit-*) make_ "$1" ;;
     asan-unit-*) make_ SANITIZER=$ASAN "${1#asan-}" ;;

@@ -28,6 +28,10 @@
 char *unit_mkdir(void);
 void unit_rmdir(char *path);
 
+/* How long to wait for what must come: ms times the environment's PATIENCE. A slow machine or build sets it
+ * (tests/run.sh: 2 and 3); never shorter. */
+int64_t unit_patience_ms(int64_t ms);
+
 /* Runs all suites; returns the exit status for main. */
 int unit_run(Suite **suites, unsigned n);
 

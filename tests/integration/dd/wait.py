@@ -2,7 +2,7 @@
 import os
 import time
 
-# Sanitizer builds are slower; their runs may wait longer.
+# How many times longer slow machines and sanitizer builds may take; tests/run.sh sets it.
 PATIENCE = float(os.environ.get("PATIENCE", "1"))
 
 

@@ -15,7 +15,7 @@
 #include "unit.h"
 
 #define START_MS    1796040000000 /* 2026-11-30T12:00:00Z */
-#define PATIENCE_MS 20000
+#define PATIENCE_MS unit_patience_ms(20000)
 
 void served_start(struct served *s, enum dd_api_listener listener)
 {

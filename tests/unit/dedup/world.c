@@ -158,7 +158,7 @@ void world_redis_start(struct world *w)
                (char *)NULL);
         _exit(127);
     }
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     while (world_redis_cli(w, "ping") != 0)
         ck_assert_msg(mono_ms() < deadline, "redis-server did not start");
 }
@@ -179,7 +179,7 @@ int world_redis_cli(struct world *w, const char *command)
 
 void world_wait_hot(struct world *w, bool up)
 {
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     struct dd_hot_status s;
     do {
         ck_assert_msg(mono_ms() < deadline, "the hot tier did not come %s", up ? "up" : "down");
@@ -202,7 +202,7 @@ static void until(int64_t deadline_ms, const char *what)
 
 void world_wait_staging(struct world *w)
 {
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     while (dd_wheel_staging(w->wheel) == DD_STAGING_OFF || dd_wheel_oldest_s(w->wheel) == INT64_MIN) {
         until(deadline, "staging did not begin");
         world_turn(w);
@@ -211,7 +211,7 @@ void world_wait_staging(struct world *w)
 
 void world_wait_no_slots(struct world *w)
 {
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     struct dd_wheel_status s;
     do {
         until(deadline, "the slots were not emptied");
@@ -222,7 +222,7 @@ void world_wait_no_slots(struct world *w)
 
 void world_wait_flushed(struct world *w, uint64_t users)
 {
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     struct dd_wheel_status s;
     do {
         until(deadline, "the slot was not flushed");
@@ -238,7 +238,7 @@ static void on_flushed(void *arg)
 
 void world_flush(struct world *w, bool all)
 {
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     bool flushed = false;
     w->flush = (struct dd_wheel_flush){.all = all, .loop = w->loop, .done = on_flushed, .arg = &flushed};
     ck_assert_err(dd_wheel_flush(w->wheel, &w->flush), DD_PENDING);
@@ -296,7 +296,7 @@ void world_gate_open(struct world_gate *g)
 
 void world_wait_queued(struct world *w, unsigned n)
 {
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     struct dd_store_status s;
     do {
         until(deadline, "nothing more was pushed to the writer");
@@ -323,7 +323,7 @@ static void on_finished(void *arg)
 
 static void run_until_finished(struct world *w, struct world_call *p)
 {
-    int64_t deadline = mono_ms() + 30000;
+    int64_t deadline = mono_ms() + unit_patience_ms(30000);
     while (!p->finished) {
         until(deadline, "a call did not finish");
         world_turn(w);

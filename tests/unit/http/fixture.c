@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS 20000
+#define WAIT_MS ((int)unit_patience_ms(20000))
 
 struct fixture fx;
 

@@ -186,7 +186,7 @@ START_TEST(input_behind_an_outstanding_reply_is_not_read)
     int64_t cpu = cpu_ms(); /* nor is the loop woken for it again and again */
     struct pollfd p = {c.fd, POLLIN, 0};
     ck_assert_int_eq(poll(&p, 1, 400), 0);
-    ck_assert_int_lt(cpu_ms() - cpu, 40);
+    ck_assert_int_lt(cpu_ms() - cpu, 200); /* spinning takes all 400 */
     client_close(&c);
 }
 END_TEST
