@@ -1,26 +1,26 @@
 """The servers under attack: a real dedupd for each group of rows, measured from outside."""
+import math
 import os
 import resource
 import socket
-import time
 
 from dd.dedupd import SANITIZED, SETTINGS, Dedupd
 from dd.process import Process
 from dd.redisd import CONF
-from dd.wait import wait_until
+from dd.wait import PATIENCE, wait_until
 from wire import Wire, ask
 
-# Deadlines of the group "strict", in seconds.
-HEAD_S, BODY_S, WRITE_S, IDLE_S = .5, .5, 1.0, 1
+# Deadlines of the group "strict", in seconds: of slow clients, and of those that this machine makes slow.
+HEAD_S, BODY_S, WRITE_S, IDLE_S = .5 * PATIENCE, .5 * PATIENCE, 1.0 * PATIENCE, math.ceil(PATIENCE)
 MAX_INFLIGHT = 100
 DEADLINE_S = float(SETTINGS["http.deadline_ms"]) / 1000
 
 GROUPS = {
-    "strict": {"http.head_timeout_ms": "500", "http.body_timeout_ms": "500", "http.write_timeout_ms": "1000",
-               "http.idle_timeout_s": "1"},
+    "strict": {"http.head_timeout_ms": str(int(HEAD_S * 1000)), "http.body_timeout_ms": str(int(BODY_S * 1000)),
+               "http.write_timeout_ms": str(int(WRITE_S * 1000)), "http.idle_timeout_s": str(IDLE_S)},
     "many": {"http.max_connections": "12000", "http.idle_timeout_s": "600"},
     "few": {"http.max_connections": "50"},
-    "backend": {"redis.timeout_ms": "5000"},
+    "backend": {"redis.timeout_ms": "60000"},
     # Nothing that was let in ends before Redis goes on, however slow the machine: what is turned away is exact.
     "inflight": {"http.max_inflight": str(MAX_INFLIGHT), "redis.timeout_ms": "60000", "http.deadline_ms": "60000"},
     "overload": {"http.workers": "1", "http.deadline_ms": "200", "http.max_connections": "4000"},
@@ -110,12 +110,6 @@ class Server(Dedupd):
             if target.startswith("socket:["):
                 inodes.add(target[8:-1])
         return inodes
-
-    def wait_descriptors(self, most, seconds):
-        """Until it has at most that many; how long that took."""
-        began = time.monotonic()
-        wait_until(lambda: self.descriptors() <= most, seconds, "the connection ends")
-        return time.monotonic() - began
 
     def reset_peak(self):
         with open("/proc/%d/clear_refs" % self.pid, "w", encoding="ascii") as f:

@@ -8,10 +8,10 @@ from dd.threads import CannotTrace, Stopped, idle_threads
 from dd.wait import PATIENCE, wait_until
 
 DEADLINE_MS = 200
-# What a busy test machine may add; far below the second and more that everything else here would take.
-SLACK_S = .8 * PATIENCE
+# What a busy test machine may add; below the 60 s and more that everything else here would take.
+SLACK_S = 5 * PATIENCE
 # The deadline must be what ends the waiting, not the hot tier's own limits.
-SETTINGS = {"http.deadline_ms": str(DEADLINE_MS), "redis.timeout_ms": "20000", "redis.connect_timeout_ms": "20000"}
+SETTINGS = {"http.deadline_ms": str(DEADLINE_MS), "redis.timeout_ms": "60000", "redis.connect_timeout_ms": "60000"}
 
 CALLS = [("/filter", {"user": "%s", "candidates": ["a", "b"]}),
          ("/filter", {"user": "%s", "candidates": ["a", "b"], "limit": 1, "claim": True}),

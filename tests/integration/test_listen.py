@@ -4,7 +4,6 @@ import os
 import socket
 import stat
 import subprocess
-import time
 
 import pytest
 
@@ -138,8 +137,6 @@ def test_one_address_in_use_stops_the_start(bench):
                                     "127.0.0.1:0,,127.0.0.1:0", "unix:", "unix:" + "x" * 200])
 def test_addresses_that_cannot_be(bench, listen):
     it = bench.dedupd(start=False, settings={"http.listen": listen})
-    began = time.monotonic()
     it.launch()
     assert it.wait(20) != 0
     assert "http.listen" in it.log(), it.log()
-    assert time.monotonic() - began < 20

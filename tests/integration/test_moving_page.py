@@ -7,6 +7,7 @@ import pytest
 
 from dd.dedupd import BINARY, ROOT
 from dd.redisd import free_port
+from dd.wait import PATIENCE
 
 PAGE = os.path.join(ROOT, "docs", "moving-from-a-zset.md")
 
@@ -31,8 +32,9 @@ def script(ports):
 def test_every_command(tmp_path):
     ports = {"6390": free_port(), "8390": free_port(), "8391": free_port()}
     env = dict(os.environ, PATH=os.path.dirname(BINARY) + ":" + os.environ["PATH"], TMPDIR=str(tmp_path))
-    run = subprocess.run(["bash", "-c", script(ports)], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120,
-                         check=False)
+    # timeout ends what the script started too; the trap does the rest.
+    run = subprocess.run(["timeout", "-k", "10", str(int(160 * PATIENCE)), "bash", "-c", script(ports)], cwd=ROOT, env=env,
+                         capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     out = re.split(r"^#\d+\n", run.stdout, flags=re.M)[1:]
     assert "\n129\n" in out[0]

@@ -8,7 +8,7 @@ import threading
 import time
 
 from dd.dedupd import BINARY, Dedupd
-from dd.wait import wait_until
+from dd.wait import PATIENCE, wait_until
 
 
 def ready_status(it):
@@ -16,7 +16,7 @@ def ready_status(it):
 
 
 def test_the_order_of_a_drain(bench):
-    it = bench.dedupd(redis=bench.redis(), settings={"http.drain_delay_s": "2"})
+    it = bench.dedupd(redis=bench.redis(), settings={"http.drain_delay_s": str(int(3 * PATIENCE))})
     it.exposed("u1", ["a"])
     assert ready_status(it) == 200
     it.signal(signal.SIGTERM)
@@ -29,7 +29,7 @@ def test_the_order_of_a_drain(bench):
     assert it.http.get("/health/live").status == 200
     assert it.wait(20) == 0
     assert not accepts(it)
-    it.start()
+    it.start({"http.drain_delay_s": "0"})
     assert it.unseen("u1", ["a", "late", "b"]) == ["b"]
 
 
@@ -43,7 +43,7 @@ def accepts(it):
 
 def test_no_request_fails_while_it_drains(bench):
     """Clients that send until ready says 503, as a load balancer does."""
-    it = bench.dedupd(settings={"http.drain_delay_s": "1"})
+    it = bench.dedupd(settings={"http.drain_delay_s": str(int(2 * PATIENCE))})
     stop = threading.Event()
     failures, sent = [], [0] * 4
 
@@ -67,7 +67,7 @@ def test_no_request_fails_while_it_drains(bench):
         t.join()
     assert not failures, failures
     assert it.wait(20) == 0
-    it.start()
+    it.start({"http.drain_delay_s": "0"})
     for n in range(4):
         assert it.unseen("u%d" % n, ["i-%d" % i for i in range(sent[n])]) == []
 
@@ -77,10 +77,8 @@ def test_a_second_signal_exits_at_once(bench):
     it.exposed("u1", ["a"])
     it.signal(signal.SIGTERM)
     wait_until(lambda: ready_status(it) == 503, 5)
-    began = time.monotonic()
     it.signal(signal.SIGINT)
-    it.wait(5)
-    assert time.monotonic() - began < 5
+    it.wait(10)  # not the minute
     it.settings["http.drain_delay_s"] = "0"
     it.start()
     assert it.unseen("u1", ["a", "b"]) == ["b"], "what was acknowledged survives an exit at once"
@@ -106,10 +104,8 @@ def test_interrupt_stops_as_terminate_does(bench):
 def test_an_idle_keepalive_connection_does_not_hold_up_a_stop(bench):
     it = bench.dedupd()
     idle = [socket.create_connection((it.http.host, it.http.port)) for _ in range(20)]
-    began = time.monotonic()
     it.signal(signal.SIGTERM)
-    assert it.wait(20) == 0
-    assert time.monotonic() - began < 10
+    assert it.wait(10) == 0
     for s in idle:
         s.close()
 
@@ -124,13 +120,13 @@ def test_head_on_health(server):
 
 def test_live_does_not_look_at_dependencies(bench):
     redis = bench.redis()
-    it = bench.dedupd(redis=redis)
+    it = bench.dedupd(redis=redis, settings={"redis.timeout_ms": "60000", "http.deadline_ms": "60000"})
     redis.freeze()
     try:
         for _ in range(20):
             began = time.monotonic()
             assert it.http.get("/health/live").status == 200
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 10 * PATIENCE
     finally:
         redis.thaw()
 

@@ -5,6 +5,8 @@ import json
 import socket
 import threading
 
+from .wait import PATIENCE
+
 
 class Answer:
     def __init__(self, status, headers, body):
@@ -29,7 +31,7 @@ class Answer:
 
 
 class Client:
-    def __init__(self, address, timeout=30.0):
+    def __init__(self, address, timeout=30.0 * PATIENCE):
         self.host, port = address.rsplit(":", 1)
         self.host = self.host.strip("[]")
         self.port = int(port)

@@ -6,25 +6,27 @@ import signal
 from . import clock
 from .client import Client
 from .process import Process
-from .wait import wait_until
+from .wait import PATIENCE, wait_until
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 BINARY = os.path.abspath(os.environ.get("DEDUPD") or os.path.join(ROOT, "build", "dedupd"))
-SANITIZED = "address" in BINARY or "undefined" in BINARY or "thread" in BINARY
+FOLDER = os.path.basename(os.path.dirname(BINARY))
+SANITIZED = FOLDER.startswith("build-") and any(w in FOLDER for w in ("address", "undefined", "thread"))
 
 READY = re.compile(r"app\.ready.*\bhttp=(\S+).*\badmin=(\S+)")
 SANITIZER_REPORT = re.compile(r"ERROR: AddressSanitizer|ERROR: LeakSanitizer|runtime error:|WARNING: ThreadSanitizer")
 
-# What tests change from the defaults. Deadlines stay near the real ones: they are part of what is tested; a
-# sanitizer build gets more.
+# What tests change from the defaults. Deadlines stay near the real ones: they are part of what is tested; a slow machine
+# or a sanitizer build gets more.
+TIMES = max(PATIENCE, 2 if SANITIZED else 1)
 SETTINGS = {
     "http.listen": "127.0.0.1:0",
     "admin.listen": "127.0.0.1:0",
     "http.workers": "2",
     "http.drain_delay_s": "0",
-    "http.deadline_ms": "2000" if SANITIZED else "1000",
-    "redis.timeout_ms": "1000" if SANITIZED else "500",
-    "redis.connect_timeout_ms": "1000" if SANITIZED else "300",
+    "http.deadline_ms": str(int(1000 * TIMES)),
+    "redis.timeout_ms": str(int(500 * TIMES)),
+    "redis.connect_timeout_ms": str(int(400 * TIMES)),
     "redis.retry_max_ms": "200",
     "store.block_cache_bytes": "8388608",
     "store.write_buffer_bytes": "1048576",

@@ -74,7 +74,7 @@ class Process:
     def freeze(self):
         """SIGSTOP; returns when the kernel says that it is stopped."""
         self.signal(signal.SIGSTOP)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 10 * PATIENCE
         while self.state() != "T":
             assert time.monotonic() < end, "%s did not stop" % self.name
             time.sleep(0.001)

@@ -7,7 +7,7 @@ import socket
 import redis
 
 from .process import Process
-from .wait import wait_until
+from .wait import PATIENCE, wait_until
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 CONF = os.path.join(ROOT, "deploy", "redis.conf")
@@ -74,7 +74,7 @@ class Redis(Process):
     def client(self):
         """A new connection; replies are bytes."""
         where = {"host": "127.0.0.1", "port": self.port} if self.port else {"unix_socket_path": self.socket}
-        return redis.Redis(password=self.password, socket_timeout=10, **where)
+        return redis.Redis(password=self.password, socket_timeout=10 * PATIENCE, **where)
 
     def command(self, *words):
         with self.client() as c:
