@@ -3,7 +3,7 @@
  * ZSCAN and SSCAN go in pages and return every element that was there from the beginning of the walk to its
  * end; what comes or changes meanwhile is newer than the mark, which is taken before the walk. A list has no
  * such walk: pushes and trims shift it under any paging, so it is read by one LRANGE, which Redis answers as
- * one moment (100,000 elements: 5 ms).
+ * one moment (100,000 elements: 5 ms). A zset from a time on is paged by its scores (below).
  *
  * Removal must not take what was not read. A member of a zset may have been seen again since, which moves its
  * score: a script compares and removes only what is as it was read. Elements of a list are compared with its
@@ -126,23 +126,110 @@ static enum dd_err load_list(struct dd_legacy_sync *s, struct dd_slice user, str
     return err == DD_OK ? check_size(out) : err;
 }
 
+/* ---- a zset from a time on ----
+ *
+ * Pages follow the scores, not positions: each begins at the last score of the one before, which is read
+ * again, since more members may have it. Writers meanwhile: a member that is seen again moves up, to be read
+ * there, or beyond the end, where it is newer than the mark; counted by positions it would shift a member
+ * that nobody moved out of the walk, and that one would be lost. What is added behind the walk is as late as
+ * it would have been after it: the margin is for that. */
+
+struct walk {
+    char min[40];
+    const char *max;
+    unsigned limit; /* of a page: doubled while one score fills it */
+    unsigned tie;   /* first entry, of those read, with the score in min */
+    bool ended;
+};
+
+static int compare_ids(struct dd_slice a, struct dd_slice b)
+{
+    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+/* Whether the entry just added was there: members of one score come in the order of their bytes, both times.
+ */
+static bool was_read(const struct dd_legacy_entries *e, unsigned *tie, unsigned ties_end)
+{
+    struct dd_legacy_entry one = dd_legacy_entry_at(e, e->n - 1);
+    for (; *tie < ties_end; ++*tie) {
+        struct dd_legacy_entry old = dd_legacy_entry_at(e, *tie);
+        int order = old.score == one.score ? compare_ids(old.id, one.id) : 1;
+        if (order >= 0) return order == 0;
+    }
+    return false;
+}
+
+static void drop_last(struct dd_legacy_entries *e)
+{
+    struct stored_entry *last = (struct stored_entry *)(void *)e->entry.data + --e->n;
+    e->ids.len = last->at;
+    e->entry.len -= sizeof *last;
+}
+
+static void take_page(struct dd_legacy_sync *s, struct walk *w, const struct redisReply *pairs,
+                      struct dd_legacy_entries *out)
+{
+    unsigned before = out->n, tie = w->tie;
+    double score;
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2) {
+        const struct redisReply *text = pairs->element[i + 1];
+        if (text->type != REDIS_REPLY_STRING || !dd_legacy_score(dd_slice_of(text->str, text->len), &score))
+            continue;
+        unsigned n = out->n;
+        add_entry(out, pairs->element[i], score, dd_legacy_time(s->l->unit, score));
+        if (dd_buf_ok(&out->entry) && out->n > n && was_read(out, &tie, before)) drop_last(out);
+    }
+}
+
+/* Where the next page begins. */
+static void go_on(struct walk *w, const struct redisReply *pairs, const struct dd_legacy_entries *out)
+{
+    const struct redisReply *last = pairs->elements ? pairs->element[pairs->elements - 1] : NULL;
+    w->ended = !last || pairs->elements / 2 < w->limit || last->type != REDIS_REPLY_STRING;
+    if (w->ended) return;
+    bool stuck = strcmp(w->min, last->str) == 0;
+    w->limit = stuck ? w->limit * 2 : PAGE;
+    snprintf(w->min, sizeof w->min, "%s", last->str);
+    while (!stuck && w->tie + 1 < out->n &&
+           dd_legacy_entry_at(out, w->tie).score != dd_legacy_entry_at(out, out->n - 1).score)
+        w->tie++;
+}
+
+static enum dd_err read_page(struct dd_legacy_sync *s, struct dd_slice user, struct walk *w,
+                             struct dd_legacy_entries *out)
+{
+    const struct redisReply *reply = NULL;
+    enum dd_err err = dd_legacy_begin(s, user, 8, "ZRANGEBYSCORE");
+    if (err != DD_OK) return err;
+    dd_resp_arg_str(&s->sync.command, w->min);
+    dd_resp_arg_str(&s->sync.command, w->max);
+    dd_resp_arg_str(&s->sync.command, "WITHSCORES");
+    dd_resp_arg_str(&s->sync.command, "LIMIT");
+    dd_resp_arg_i64(&s->sync.command, 0);
+    dd_resp_arg_i64(&s->sync.command, w->limit);
+    err = dd_legacy_call(s, REDIS_REPLY_ARRAY, &reply);
+    if (err != DD_OK) return err;
+    take_page(s, w, reply, out);
+    err = check_size(out);
+    if (err == DD_OK) go_on(w, reply, out);
+    return err;
+}
+
 static enum dd_err load_since(struct dd_legacy_sync *s, struct dd_slice user, int64_t since_ms,
                               struct dd_legacy_entries *out)
 {
     struct dd_legacy_range range[2];
-    const struct redisReply *reply = NULL;
     unsigned n = dd_legacy_ranges(s->l->unit, since_ms, range);
-    for (unsigned i = 0; i < n; i++) {
-        enum dd_err err = dd_legacy_begin(s, user, 5, "ZRANGEBYSCORE");
-        if (err != DD_OK) return err;
-        dd_resp_arg_str(&s->sync.command, range[i].min);
-        dd_resp_arg_str(&s->sync.command, range[i].max);
-        dd_resp_arg_str(&s->sync.command, "WITHSCORES");
-        err = dd_legacy_call(s, REDIS_REPLY_ARRAY, &reply);
-        if (err != DD_OK) return err;
-        add_pairs(s, reply, out);
+    enum dd_err err = DD_OK;
+    for (unsigned i = 0; i < n && err == DD_OK; i++) {
+        struct walk w = {.max = range[i].max, .limit = PAGE, .tie = out->n};
+        memcpy(w.min, range[i].min, sizeof w.min);
+        while (err == DD_OK && !w.ended)
+            err = read_page(s, user, &w, out);
     }
-    return check_size(out);
+    return err;
 }
 
 enum dd_err dd_legacy_load(struct dd_legacy_sync *s, struct dd_slice user, bool since, int64_t since_ms,

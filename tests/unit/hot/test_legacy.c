@@ -1,6 +1,8 @@
 /* The old store: times, names of keys, and that a removal takes what was read and nothing else. */
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -170,6 +172,97 @@ START_TEST(zset_since)
     ck_assert(dd_slice_eq(dd_legacy_entry_at(&o.e, 0).id, dd_slice_str("s")));
     ck_assert_int_eq(dd_legacy_entry_at(&o.e, 0).at_ms, 200500);
     ck_assert_int_eq(dd_legacy_entry_at(&o.e, 1).at_ms, 1764500000000);
+    old_close(&o);
+}
+END_TEST
+
+/* Fills old:u1 by a script: n members "<name>i" with the score first + i / same. */
+static void fill(struct old *o, const char *name, const char *n, const char *first, const char *same)
+{
+    ck_assert_str_eq(ask(&o->w.server, "EVAL",
+                         "for i = 0, ARGV[2] - 1 do redis.call('ZADD', KEYS[1], "
+                         "string.format('%.17g', ARGV[3] + math.floor(i / ARGV[4])), "
+                         "ARGV[1] .. i) end return 'ok'",
+                         "1", "old:u1", name, n, first, same, NULL),
+                     "ok");
+}
+
+/* Every entry once. */
+static void expect_once(struct dd_legacy_entries *e, const char *name, unsigned n)
+{
+    bool *seen = calloc(n, sizeof *seen);
+    unsigned found = 0;
+    for (unsigned i = 0; i < e->n; i++) {
+        struct dd_slice id = dd_legacy_entry_at(e, i).id;
+        char text[40];
+        snprintf(text, sizeof text, "%.*s", (int)id.len, (const char *)id.ptr);
+        if (strncmp(text, name, strlen(name)) != 0) continue;
+        unsigned long k = strtoul(text + strlen(name), NULL, 10);
+        ck_assert_msg(k < n && !seen[k], "%s twice", text);
+        seen[k] = true;
+        found++;
+    }
+    free(seen);
+    ck_assert_msg(found == n, "%u of %u %s", found, n, name);
+}
+
+/* More than a page: scores of their own, some that several share, and one that fills pages by itself; seconds
+ * and milliseconds. */
+START_TEST(zset_since_in_pages)
+{
+    struct old o;
+    old_open(&o, DD_LEGACY_ZSET);
+    fill(&o, "old", "1500", "1", "20"); /* before the mark */
+    fill(&o, "own", "2500", "1764500000", "1");
+    fill(&o, "few", "2500", "1764500100", "7");
+    fill(&o, "tie", "3700", "1764600000", "3700");
+    fill(&o, "ms", "2000", "1764500000000", "1000");
+    ck_assert_ok(dd_legacy_load(o.s, u1, true, 1764499999000, &o.e));
+    ck_assert_uint_eq(o.e.n, 2500 + 2500 + 3700 + 2000);
+    expect_once(&o.e, "own", 2500);
+    expect_once(&o.e, "few", 2500);
+    expect_once(&o.e, "tie", 3700);
+    expect_once(&o.e, "ms", 2000);
+    ck_assert_ok(dd_legacy_load(o.s, u1, true, 1764700000000, &o.e)); /* nothing since */
+    ck_assert_uint_eq(o.e.n, 0);
+    old_close(&o);
+}
+END_TEST
+
+struct mover {
+    struct server *server;
+    atomic_bool stop;
+};
+
+/* Members are seen again, one after the other: each moves to the end. */
+static void *move(void *arg)
+{
+    struct mover *m = arg;
+    char score[40], member[20];
+    for (unsigned i = 0; !atomic_load(&m->stop); i++) {
+        snprintf(score, sizeof score, "%u", 1764600000 + i);
+        snprintf(member, sizeof member, "move%u", i % 2000);
+        ask(m->server, "ZADD", "old:u1", score, member, NULL);
+    }
+    return NULL;
+}
+
+/* A member that nobody moves is never stepped over. */
+START_TEST(zset_since_while_members_move)
+{
+    struct old o;
+    pthread_t thread;
+    old_open(&o, DD_LEGACY_ZSET);
+    fill(&o, "move", "2000", "1764500000", "1");
+    fill(&o, "stay", "6000", "1764501000", "1");
+    struct mover m = {.server = &o.w.server};
+    ck_assert_int_eq(pthread_create(&thread, NULL, move, &m), 0);
+    for (unsigned i = 0; i < 30; i++) {
+        ck_assert_ok(dd_legacy_load(o.s, u1, true, 1764499999000, &o.e));
+        expect_once(&o.e, "stay", 6000);
+    }
+    atomic_store(&m.stop, true);
+    pthread_join(thread, NULL);
     old_close(&o);
 }
 END_TEST
@@ -388,6 +481,8 @@ Suite *suite_legacy(void)
     tcase_add_test(tc, names);
     tcase_add_test(tc, zset_keeps_what_moved);
     tcase_add_test(tc, zset_since);
+    tcase_add_test(tc, zset_since_in_pages);
+    tcase_add_test(tc, zset_since_while_members_move);
     tcase_add_test(tc, set_keeps_what_came);
     tcase_add_test(tc, list_keeps_what_came);
     tcase_add_test(tc, wrong_type_and_no_key);
