@@ -22,8 +22,10 @@ int dd_ctl_call(const struct dd_ctl *ctl, const char *base, const char *method, 
 
 int dd_ctl_print(const struct dd_reply *reply)
 {
-    FILE *to = reply->status < 400 ? stdout : stderr;
-    int code = reply->status < 400 ? DD_CTL_OK : DD_CTL_FAILED;
+    bool good = reply->status >= 200 && reply->status < 300;
+    if (!good && !reply->body.len) return dd_ctl_complain(reply);
+    FILE *to = good ? stdout : stderr;
+    int code = good ? DD_CTL_OK : DD_CTL_FAILED;
     const struct dd_buf *body = &reply->body;
     if (body->len && fwrite(body->data, 1, body->len, to) != body->len) code = DD_CTL_FAILED;
     if (body->len && body->data[body->len - 1] != '\n') fputc('\n', to);
@@ -39,6 +41,17 @@ int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, 
     code = dd_ctl_print(&reply);
     dd_reply_reset(&reply);
     return code;
+}
+
+void dd_ctl_print_id(const char *id)
+{
+    for (const unsigned char *p = (const unsigned char *)id; *p; p++) {
+        bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0; /* U+0080..U+009F */
+        if (*p < 0x20 || *p == 0x7f || c1)
+            printf("\\x%02x", c1 ? *++p : *p);
+        else
+            putchar(*p);
+    }
 }
 
 int dd_ctl_complain(const struct dd_reply *reply)

@@ -76,6 +76,7 @@ enum dd_err dd_client_create(const char *url, const char *token, long timeout_s,
     curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->error);
     curl_easy_setopt(c->curl, CURLOPT_TIMEOUT, timeout_s);
     curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c->curl, CURLOPT_PATH_AS_IS, 1L); /* a user may be called "." */
     curl_easy_setopt(c->curl, CURLOPT_NOPROXY,
                      "*"); /* an operator's tool talks to the address it was given */
     *out = c;
@@ -109,6 +110,12 @@ enum dd_err dd_client_call(struct dd_client *c, const char *method, const char *
     CURLcode rc = curl_easy_perform(c->curl);
     if (rc != CURLE_OK && !c->error[0]) snprintf(c->error, sizeof c->error, "%s", curl_easy_strerror(rc));
     curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &out->status);
+    curl_off_t length = -1; /* ours always say it: without, the answer was cut off or is somebody else's */
+    if (rc == CURLE_OK) curl_easy_getinfo(c->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    if (rc == CURLE_OK && length < 0) {
+        snprintf(c->error, sizeof c->error, "the answer is not whole, or not dedupd's");
+        rc = CURLE_WEIRD_SERVER_REPLY;
+    }
     dd_buf_free(&url);
     if (c->too_large) return DD_TOO_LARGE;
     if (rc == CURLE_OPERATION_TIMEDOUT) return DD_TIMEOUT;

@@ -41,6 +41,10 @@ int dd_ctl_show(const struct dd_ctl *ctl, const char *base, const char *method, 
 json_t *dd_ctl_ask(const struct dd_ctl *ctl, const char *method, const char *path, const char *body,
                    int *code);
 
+/* Prints an id, which may hold anything, so that it can neither move the cursor nor forge a line: control
+ * characters as \\xNN. */
+void dd_ctl_print_id(const char *id);
+
 /* Prints an answer that is a refusal on standard error; DD_CTL_FAILED. */
 int dd_ctl_complain(const struct dd_reply *reply);
 

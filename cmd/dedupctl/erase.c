@@ -59,7 +59,8 @@ static bool make_path(const struct erase *e, struct dd_slice user, struct dd_buf
     return dd_buf_ok(out);
 }
 
-static void add_up(struct erase *e, const struct dd_buf *body)
+/* false: it is not the answer to an erase. */
+static bool add_up(struct erase *e, const struct dd_buf *body)
 {
     json_error_t error;
     size_t i;
@@ -71,9 +72,12 @@ static void add_up(struct erase *e, const struct dd_buf *body)
     json_array_foreach(json_object_get(v, "not_asked"), i, other)
     {
         const char *store = json_string_value(json_object_get(other, "store"));
-        if (store) json_object_set(e->others, store, json_object_get(other, "admin"));
+        json_t *admin = json_object_get(other, "admin");
+        if (store && json_is_string(admin)) json_object_set(e->others, store, admin);
     }
+    bool answered = json_is_object(removed);
     json_decref(v);
+    return answered;
 }
 
 /* One try. DD_CTL_NO_ANSWER: no answer, or one that asks to try again. */
@@ -87,10 +91,12 @@ static int try_one(struct erase *e, const char *path, struct dd_buf *why)
         return DD_CTL_NO_ANSWER;
     }
     int code = reply.status == 200 ? DD_CTL_OK : reply.status == 503 ? DD_CTL_NO_ANSWER : DD_CTL_FAILED;
-    if (code == DD_CTL_OK)
-        add_up(e, &reply.body);
-    else
+    if (code != DD_CTL_OK) {
         dd_buf_add_slice(why, dd_buf_slice(&reply.body));
+    } else if (!add_up(e, &reply.body)) {
+        dd_buf_add_str(why, "the answer is not dedupd's");
+        code = DD_CTL_FAILED;
+    }
     dd_reply_reset(&reply);
     return code;
 }

@@ -74,7 +74,7 @@ static int show_health(const struct dd_ctl *ctl, const struct dd_reply *reply)
     json_error_t e;
     if (ctl->json) return dd_ctl_print(reply);
     json_t *v = json_loadb((const char *)reply->body.data, reply->body.len, 0, &e);
-    int code = reply->status < 400 ? DD_CTL_OK : DD_CTL_FAILED;
+    int code = reply->status >= 200 && reply->status < 300 ? DD_CTL_OK : DD_CTL_FAILED;
     if (*text(v, "status"))
         print_words(v);
     else

@@ -62,8 +62,12 @@ static void print_entries(const json_t *v)
            time_text(json_integer_value(json_object_get(v, "until_ms")), until),
            (long long)json_integer_value(json_object_get(v, "entries")));
     json_array_foreach(json_object_get(v, "items"), i, e)
-        printf("%s  %-9s %-7s %-10s %s\n", time_text(json_integer_value(json_object_get(e, "at_ms")), at),
-               text(e, "what"), text(e, "source"), text(e, "scene"), text(e, "item"));
+    {
+        printf("%s  %-9s %-7s %-10s ", time_text(json_integer_value(json_object_get(e, "at_ms")), at),
+               text(e, "what"), text(e, "source"), text(e, "scene"));
+        dd_ctl_print_id(text(e, "item"));
+        putchar('\n');
+    }
     if (json_is_string(json_object_get(v, "next"))) printf("more: --before %s\n", text(v, "next"));
 }
 

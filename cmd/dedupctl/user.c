@@ -87,7 +87,11 @@ static void print_scene(const json_t *scene)
     json_array_foreach(periods, i, entry) print_period(entry);
     if (json_array_size(deliveries)) printf("  delivered (newest first)\n");
     json_array_foreach(deliveries, i, entry)
-        printf("    %8.1f s ago  %s\n", (double)number(entry, "age_ms") / 1000, text(entry, "item"));
+    {
+        printf("    %8.1f s ago  ", (double)number(entry, "age_ms") / 1000);
+        dd_ctl_print_id(text(entry, "item"));
+        putchar('\n');
+    }
 }
 
 static void print_time(const char *what, const json_t *ms)

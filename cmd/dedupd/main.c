@@ -90,16 +90,28 @@ static void exit_at_once(int sig)
     _exit(EXIT_FORCED);
 }
 
-/* From here on nobody waits for signals, and what is left may take a while: a flush, a page of the wheel. */
+/* What is left after the drain (a flush to the files, a page of the wheel) may wait for a Redis that hardly
+ * answers, but not for ever. */
+#define DESTROY_S 60
+
+static void exit_late(int sig)
+{
+    (void)sig;
+    _exit(EXIT_FAILED); /* as a crash: what was acknowledged is safe */
+}
+
+/* From here on nobody waits for signals. */
 static void let_signals_end_it(void)
 {
-    struct sigaction end = {.sa_handler = exit_at_once};
+    struct sigaction end = {.sa_handler = exit_at_once}, late = {.sa_handler = exit_late};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaction(SIGTERM, &end, NULL);
     sigaction(SIGINT, &end, NULL);
+    sigaction(SIGALRM, &late, NULL);
+    alarm(DESTROY_S);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 

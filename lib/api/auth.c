@@ -3,14 +3,11 @@
  * reload that finds the file unchanged makes none, so their number is that of real changes by hand. */
 #include "api/auth.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 
 #define FILE_MAX   65536
@@ -36,24 +33,6 @@ struct dd_auth {
 };
 
 /* ---- reading ---- */
-
-static enum dd_err read_all(const char *path, struct dd_buf *out, struct stat *st)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return DD_IO;
-    ssize_t n = fstat(fd, st) == 0 ? 1 : -1;
-    while (n > 0 && out->len <= FILE_MAX && dd_buf_reserve(out, 4096)) {
-        n = read(fd, out->data + out->len, 4096);
-        if (n > 0) out->len += (size_t)n;
-        if (n < 0 && errno == EINTR) n = 1;
-    }
-    int saved = errno;
-    close(fd); /* nothing was written: its result says nothing */
-    errno = saved;
-    if (n < 0) return DD_IO;
-    if (!dd_buf_ok(out)) return DD_NO_MEMORY;
-    return out->len > FILE_MAX ? DD_TOO_LARGE : DD_OK;
-}
 
 static bool is_blank(uint8_t c)
 {
@@ -140,10 +119,8 @@ static enum dd_err load(const char *path, struct table **out)
     struct stat st;
     struct table *t = calloc(1, sizeof *t);
     if (!t) return DD_NO_MEMORY;
-    enum dd_err err = read_all(path, &text, &st);
-    if (err != DD_OK)
-        dd_error("auth.tokens", "file=%s error=\"%s\"", path,
-                 err == DD_IO ? strerror(errno) : dd_err_text(err));
+    enum dd_err err = dd_file_read(path, FILE_MAX, &text, &st);
+    if (err != DD_OK) dd_error("auth.tokens", "file=%s error=\"%s\"", path, dd_file_why(err));
     if (err == DD_OK && st.st_mode & S_IROTH)
         dd_warn("auth.readable_by_all", "file=%s hint=\"chmod 640\"", path);
     if (err == DD_OK) err = parse(path, dd_buf_slice(&text), t);

@@ -31,7 +31,7 @@ static void checkpoint_done(void *arg)
         dd_api_answer_fail(&c->origin, 409, "exists", "path", "is there already; name a new directory");
     else if (err == DD_INVALID)
         dd_api_answer_fail(&c->origin, 400, "invalid_field", "path",
-                           "lies in the database's own directory (db in data_dir); name a place outside it");
+                           "is among the store's own files (in data_dir, or db in it); name another place");
     else if (err == DD_IO)
         dd_api_answer_fail(&c->origin, 400, "invalid_field", "path",
                            "no checkpoint could be made there: its parent must exist and be writable for the "

@@ -1,7 +1,7 @@
 /* What no option can be judged for on its own. Runs only when every option is good by itself. */
-#include <errno.h>
 #include <stdio.h>
 
+#include "base/file.h"
 #include "config/load.h"
 
 #define WINDOW_FOREVER 1
@@ -27,12 +27,12 @@ static void take_password(struct dd_config *cfg, struct dd_slice password, struc
 static void read_password(struct dd_config *cfg, struct dd_report *report)
 {
     struct dd_buf text = {0};
-    enum dd_err err = dd_file_read(cfg->redis.password_file, DD_REDIS_PASSWORD_MAX + 2, &text);
+    enum dd_err err = dd_file_read(cfg->redis.password_file, DD_REDIS_PASSWORD_MAX + 2, &text, NULL);
     if (err == DD_OK || err == DD_TOO_LARGE) {
         take_password(cfg, without_line_break(dd_buf_slice(&text)), report);
     } else {
         dd_report_add(report, "", "redis.password_file", "%s cannot be read: %s", cfg->redis.password_file,
-                      err == DD_IO ? strerror(errno) : dd_err_text(err));
+                      dd_file_why(err));
         dd_report_raise(report, err);
     }
     if (text.data) explicit_bzero(text.data, text.cap);

@@ -4,9 +4,9 @@
  * included, name the line. Integers are read as doubles (JSON_DECODE_INT_AS_REAL): a number beyond 64 bits
  * then is an ordinary value out of range, reported with its key, instead of an error of syntax. The table
  * keeps every bound within 2^53. */
-#include <errno.h>
 #include <jansson.h>
 
+#include "base/file.h"
 #include "config/load.h"
 #include "config/syntax.h"
 
@@ -113,8 +113,8 @@ static json_t *parse(struct dd_slice text, struct dd_report *report)
 
 static void report_file(enum dd_err err, struct dd_report *report)
 {
-    if (err == DD_IO)
-        dd_report_add(report, "", "", "cannot be read: %s", strerror(errno));
+    if (err == DD_IO || err == DD_INVALID)
+        dd_report_add(report, "", "", "cannot be read: %s", dd_file_why(err));
     else if (err == DD_TOO_LARGE)
         dd_report_add(report, "", "", "is larger than %d bytes", FILE_MAX_BYTES);
     dd_report_raise(report, err);
@@ -124,7 +124,7 @@ void dd_load_json(struct dd_config *cfg, const char *path, struct dd_report *rep
 {
     struct dd_buf text = {0};
     report->source = path;
-    enum dd_err err = dd_file_read(path, FILE_MAX_BYTES, &text);
+    enum dd_err err = dd_file_read(path, FILE_MAX_BYTES, &text, NULL);
     json_t *root = NULL;
     if (err != DD_OK)
         report_file(err, report);

@@ -17,9 +17,6 @@
 /* The table of everything but scenes, on this config. */
 struct dd_target dd_config_target(struct dd_config *cfg);
 
-/* file.c: reads a whole file of at most max bytes. DD_OK; DD_IO: see errno; DD_TOO_LARGE; DD_NO_MEMORY. */
-enum dd_err dd_file_read(const char *path, size_t max, struct dd_buf *out) DD_MUST_USE;
-
 /* json.c */
 void dd_load_json(struct dd_config *cfg, const char *path, struct dd_report *report);
 /* environment.c */

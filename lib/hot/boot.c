@@ -123,6 +123,7 @@ enum dd_err dd_hot_boot_list(struct dd_hot_staging *s, const struct dd_hot_holde
     for (size_t i = 0; i + 1 < reply->elements; i += 2) {
         const struct redisReply *field = reply->element[i], *value = reply->element[i + 1];
         struct dd_hot_holder h;
+        if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING) continue;
         if (memchr(field->str, ':', field->len)) continue; /* <store>:stop */
         read_holder(dd_slice_of(field->str, field->len), dd_slice_of(value->str, value->len), &h);
         if (h.store_id[0]) dd_buf_add(&s->holders, &h, sizeof h);

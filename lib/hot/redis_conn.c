@@ -156,7 +156,8 @@ static void connect_now(struct dd_redis *r)
         gone(r);
         return;
     }
-    if (ac->err || dd_redis_use_arena(ac->c.reader, &r->arena) || dd_redis_attach(ac, r->loop)) {
+    r->replies.awaited = &r->inflight;
+    if (ac->err || dd_redis_build_in(ac->c.reader, &r->replies) || dd_redis_attach(ac, r->loop)) {
         if (ac->err) set_error(r, "connect", ac->errstr);
         redisAsyncFree(ac);
         gone(r);
@@ -238,7 +239,7 @@ void dd_redis_close(struct dd_redis *r)
     r->state = DD_REDIS_DOWN;
     if (ac) redisAsyncFree(ac);
     dd_timer_stop(&r->timer);
-    dd_arena_free(&r->arena);
+    dd_arena_free(&r->replies.arena);
     free(r->ring);
     r->ring = NULL;
     r->ring_size = 0;

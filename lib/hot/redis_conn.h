@@ -20,10 +20,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "hot/hot.h"
+#include "hot/redis_reader.h"
 #include "hot/resolve.h"
 #include "loop/loop.h"
 
@@ -54,8 +54,8 @@ struct dd_redis {
     enum dd_redis_state state;
     struct redisAsyncContext *ac;
     struct dd_timer timer;
-    struct dd_arena arena;         /* of the reply being read or handled */
-    struct dd_redis_command *ring; /* in flight, oldest first; a power of two */
+    struct dd_redis_replies replies; /* of the reply being read or handled */
+    struct dd_redis_command *ring;   /* in flight, oldest first; a power of two */
     unsigned ring_size, head, inflight;
     unsigned failures; /* since the last answer */
     bool grace;        /* the oldest command is overdue, but bytes have arrived */

@@ -24,7 +24,9 @@ struct root {
 /* A zeroed element with `extra` bytes behind it, put into its parent's array. */
 static redisReply *create(const redisReadTask *task, size_t extra, uint8_t **behind)
 {
-    struct dd_arena *arena = task->privdata;
+    struct dd_redis_replies *replies = task->privdata;
+    struct dd_arena *arena = &replies->arena;
+    if (!task->parent && replies->awaited && *replies->awaited == 0) return NULL;
     size_t size = task->parent ? sizeof(redisReply) : sizeof(struct root);
     uint8_t *at = dd_arena_alloc(arena, size + extra);
     if (!at) return NULL;
@@ -86,15 +88,15 @@ static void free_reply(void *reply)
     if (reply) dd_arena_reset(((struct root *)reply)->arena);
 }
 
-enum dd_err dd_redis_use_arena(redisReader *reader, struct dd_arena *arena)
+enum dd_err dd_redis_build_in(redisReader *reader, struct dd_redis_replies *to)
 {
     static const redisReplyObjectFunctions functions = {create_string, create_array, create_integer,
                                                         create_nil, free_reply};
-    dd_arena_reset(arena);
-    if (!dd_arena_alloc(arena, FIRST_BYTES)) return DD_NO_MEMORY;
-    dd_arena_reset(arena);
+    dd_arena_reset(&to->arena);
+    if (!dd_arena_alloc(&to->arena, FIRST_BYTES)) return DD_NO_MEMORY;
+    dd_arena_reset(&to->arena);
     reader->fn = (redisReplyObjectFunctions *)(uintptr_t)&functions;
-    reader->privdata = arena;
+    reader->privdata = to;
     return DD_OK;
 }
 

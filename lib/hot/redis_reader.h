@@ -18,9 +18,14 @@
 struct redisReader;
 struct redisReply;
 
-/* From now on the reader builds in the arena, which must outlive it. DD_NO_MEMORY: the reader is as it was.
- */
-enum dd_err dd_redis_use_arena(struct redisReader *reader, struct dd_arena *arena) DD_MUST_USE;
+struct dd_redis_replies {
+    struct dd_arena arena;
+    const unsigned *awaited; /* commands without a reply; NULL: not counted */
+};
+
+/* From now on the reader builds in `to`, which must outlive it. A reply that nobody awaits is refused, which
+ * fails the connection: hiredis would end the process. DD_NO_MEMORY: the reader is as it was. */
+enum dd_err dd_redis_build_in(struct redisReader *reader, struct dd_redis_replies *to) DD_MUST_USE;
 
 /* A fingerprint, which sets of pending keep as signed 32-bit decimal. false: it is not one. */
 bool dd_redis_read_fp(const struct redisReply *e, uint32_t *out);

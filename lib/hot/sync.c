@@ -23,9 +23,14 @@ static struct timeval timeval_of(int64_t ms)
     return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 }
 
+static int64_t patience_ms(const struct dd_sync *s)
+{
+    return s->o->timeout_ms > DD_SYNC_TIMEOUT_MS ? s->o->timeout_ms : DD_SYNC_TIMEOUT_MS;
+}
+
 static void drop_reply(struct dd_sync *s)
 {
-    if (s->reply) dd_arena_reset(&s->arena);
+    if (s->reply) dd_arena_reset(&s->replies.arena);
     s->reply = NULL;
 }
 
@@ -39,7 +44,7 @@ static void disconnect(struct dd_sync *s)
 void dd_sync_close(struct dd_sync *s)
 {
     disconnect(s);
-    dd_arena_free(&s->arena);
+    dd_arena_free(&s->replies.arena);
     dd_buf_free(&s->command);
 }
 
@@ -67,7 +72,7 @@ static enum dd_err connect_now(struct dd_sync *s)
         s->c = redisConnectWithTimeout(address, s->o->port, limit);
     }
     bool connected = s->c && !s->c->err;
-    if (connected && dd_redis_use_arena(s->c->reader, &s->arena) == DD_OK) return DD_OK;
+    if (connected && dd_redis_build_in(s->c->reader, &s->replies) == DD_OK) return DD_OK;
     char why[128];
     snprintf(why, sizeof why, "%s", s->c && !connected ? s->c->errstr : "out of memory");
     dd_sync_fail(s, "connect", why);
@@ -88,8 +93,7 @@ static enum dd_err say(struct dd_sync *s, const char *what)
 
 static enum dd_err hello(struct dd_sync *s)
 {
-    int64_t patience = s->o->timeout_ms > DD_SYNC_TIMEOUT_MS ? s->o->timeout_ms : DD_SYNC_TIMEOUT_MS;
-    if (redisSetTimeout(s->c, timeval_of(patience)) != REDIS_OK) {
+    if (redisSetTimeout(s->c, timeval_of(patience_ms(s))) != REDIS_OK) {
         dd_sync_fail(s, "connect", "setsockopt");
         return DD_UNAVAILABLE;
     }
@@ -138,14 +142,37 @@ enum dd_err dd_sync_add(struct dd_sync *s)
     return DD_NO_MEMORY;
 }
 
+/* NULL: *why says why. The time is for the whole reply, however it drips; hiredis' own is for each read. */
+static void *await_reply(struct dd_sync *s, const char **why)
+{
+    int64_t until = now_ms() + patience_ms(s);
+    void *got = NULL;
+    int sent = 0;
+    *why = s->c->errstr;
+    while (!sent)
+        if (redisBufferWrite(s->c, &sent) != REDIS_OK) return NULL;
+    for (;;) {
+        if (redisGetReplyFromReader(s->c, &got) != REDIS_OK) return NULL;
+        if (got) return got;
+        int64_t left = until - now_ms();
+        struct pollfd p = {.fd = s->c->fd, .events = POLLIN};
+        if (left <= 0 || (poll(&p, 1, (int)left) == 0)) {
+            *why = "no answer in time";
+            return NULL;
+        }
+        if (redisBufferRead(s->c) != REDIS_OK) return NULL;
+    }
+}
+
 enum dd_err dd_sync_next(struct dd_sync *s, const struct redisReply **reply)
 {
     drop_reply(s);
-    void *got = NULL;
     if (!s->c) return DD_UNAVAILABLE;
-    if (redisGetReply(s->c, &got) != REDIS_OK || !got) {
+    const char *reason;
+    void *got = await_reply(s, &reason);
+    if (!got) {
         char why[128];
-        snprintf(why, sizeof why, "%s", s->c->errstr);
+        snprintf(why, sizeof why, "%s", reason);
         bool silent = strstr(why, "temporarily unavailable") != NULL; /* EAGAIN: the socket's time-out */
         dd_sync_fail(s, "redis", silent ? "no answer in time" : why);
         return DD_UNAVAILABLE;

@@ -14,10 +14,10 @@
 
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "hot/hot.h"
+#include "hot/redis_reader.h"
 #include "hot/resolve.h"
 
 /* The wheel moves pages of many kilobytes and nobody waits for it: patience costs less than a repeated page.
@@ -31,7 +31,7 @@ struct dd_sync {
     const struct dd_hot_options *o;
     struct dd_resolve *resolve; /* NULL: a Unix socket */
     struct redisContext *c;
-    struct dd_arena arena; /* of the reply */
+    struct dd_redis_replies replies;
     struct redisReply *reply;
     struct dd_buf command; /* the caller writes one command at a time here */
     int64_t retry_at_ms;   /* monotonic */

@@ -25,15 +25,33 @@ static enum dd_err create_in(struct dd_store *s, const char *db_path)
     return err == DD_OK || err == DD_DISK_FULL ? err : DD_IO;
 }
 
-/* Whether the parent of path is the database's directory, or in it: RocksDB removes there what it does not
- * know. */
-static bool is_inside(const struct dd_store *s, const char *path)
+/* Whether the last part of path begins as one of the names in a data directory (proto/storage.md): what is
+ * written anew goes through NAME.tmp or the like. */
+static bool has_name_of_ours(const char *path)
 {
-    char db[PATH_MAX], real[PATH_MAX], parent[PATH_MAX];
+    static const char *const names[] = {DD_STORE_DB_DIR, "change.table", "history.lineage",
+                                        "deliveries.saved"};
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    const char *name = basename(copy);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (strncmp(name, names[i], n) == 0 && (!name[n] || name[n] == '.')) return true;
+    }
+    return false;
+}
+
+/* Whether path would be one of the store's own files, or lies in the database's directory, where RocksDB
+ * removes what it does not know. */
+static bool is_ours(const struct dd_store *s, const char *path)
+{
+    char data[PATH_MAX], db[PATH_MAX], real[PATH_MAX], parent[PATH_MAX];
     if (snprintf(parent, sizeof parent, "%s", path) >= (int)sizeof parent) return false;
-    if (!realpath(s->db_path, db) || !realpath(dirname(parent), real)) return false;
+    if (!realpath(s->path, data) || !realpath(s->db_path, db) || !realpath(dirname(parent), real))
+        return false;
     size_t n = strlen(db);
-    return strncmp(real, db, n) == 0 && (real[n] == '/' || !real[n]);
+    bool in_db = strncmp(real, db, n) == 0 && (real[n] == '/' || !real[n]);
+    return in_db || (strcmp(real, data) == 0 && has_name_of_ours(path));
 }
 
 static enum dd_err make_directory(const char *path)
@@ -48,7 +66,7 @@ static enum dd_err make_directory(const char *path)
 enum dd_err dd_store_checkpoint(struct dd_store *s, const char *path)
 {
     if (atomic_load(&s->guard)) return DD_DISK_FULL;
-    if (is_inside(s, path)) return DD_INVALID;
+    if (is_ours(s, path)) return DD_INVALID;
     enum dd_err err = make_directory(path);
     if (err != DD_OK) return err;
     char *db_path;

@@ -227,8 +227,8 @@ enum dd_err dd_store_each(struct dd_store *s, dd_store_visit visit, void *arg) D
 
 /* ---- operations ---- */
 
-/* A checkpoint (hard links) in the new directory `path`, while serving. Blocks. DD_EXISTS; DD_INVALID: in the
- * database's own directory; DD_IO (why is logged), DD_DISK_FULL, DD_NO_MEMORY. */
+/* A checkpoint (hard links) in the new directory `path`, while serving. Blocks. DD_EXISTS; DD_INVALID: among
+ * the store's own files; DD_IO (why is logged), DD_DISK_FULL, DD_NO_MEMORY. */
 enum dd_err dd_store_checkpoint(struct dd_store *s, const char *path) DD_MUST_USE;
 
 /* Carries out every merge and removes from the disk what was deleted. Blocks while the whole store is read

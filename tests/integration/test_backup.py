@@ -203,10 +203,11 @@ def test_where_no_backup_can_be(bench):
     it = bench.dedupd()
     it.exposed("u1", ["a"])
     os.symlink(it.data_dir + "/db", it.directory + "/link")
-    for place in (it.data_dir + "/db/x", it.data_dir + "/db/x/", it.directory + "/link/x", it.data_dir + "/../link/x"):
+    for place in (it.data_dir + "/db/x", it.data_dir + "/db/x/", it.data_dir + "/change.table", it.data_dir + "/history.lineage/",
+                  it.data_dir + "/deliveries.saved", it.directory + "/link/x", it.data_dir + "/../link/x"):
         answer = it.admin.post("/admin/checkpoint", {"path": place})
         assert answer.status == 400 and answer.error["field"] == "path", (place, answer)
-        assert "database's own directory" in answer.error["message"], answer
+        assert "store's own files" in answer.error["message"], answer
     assert not os.path.exists(it.data_dir + "/db/x")
     refused = subprocess.run([DEDUPCTL, "--admin", url(it.admin), "backup", it.directory + "/none/x"], timeout=60,
                              capture_output=True, text=True, check=False)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "config/load.h"
 #include "suites.h"
 #include "support.h"
@@ -10,7 +11,7 @@
 static void expect_file(const char *path, struct dd_buf *want)
 {
     struct dd_buf got = {0};
-    ck_assert_msg(dd_file_read(path, 1 << 20, &got) == DD_OK, "%s: cannot be read", path);
+    ck_assert_msg(dd_file_read(path, 1 << 20, &got, NULL) == DD_OK, "%s: cannot be read", path);
     ck_assert_msg(dd_slice_eq(dd_buf_slice(&got), dd_buf_slice(want)), "%s is out of date: make docs", path);
     dd_buf_free(&got);
     dd_buf_free(want);
