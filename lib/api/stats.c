@@ -6,6 +6,7 @@
  * hits among all `x{result=...}`. */
 #include "api/internal.h"
 #include "api/json.h"
+#include "stats/histogram.h"
 
 static unsigned long long count_of(const struct dd_api_metric *m)
 {

@@ -133,7 +133,9 @@ static void on_disconnect(const struct redisAsyncContext *ac, int status)
 {
     struct dd_redis *r = ac->data;
     if (r->ac != ac) return; /* we are freeing it */
-    if (r->state != DD_REDIS_FAILING) set_error(r, "connection", status == REDIS_OK ? "" : ac->errstr);
+    const char *why = status == REDIS_OK ? "" : ac->errstr;
+    if (r->replies.unasked) why = "it sent a reply that nobody asked for";
+    if (r->state != DD_REDIS_FAILING) set_error(r, "connection", why);
     gone(r);
 }
 

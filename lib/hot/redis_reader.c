@@ -26,7 +26,10 @@ static redisReply *create(const redisReadTask *task, size_t extra, uint8_t **beh
 {
     struct dd_redis_replies *replies = task->privdata;
     struct dd_arena *arena = &replies->arena;
-    if (!task->parent && replies->awaited && *replies->awaited == 0) return NULL;
+    if (!task->parent && replies->awaited && *replies->awaited == 0) {
+        replies->unasked = true;
+        return NULL;
+    }
     size_t size = task->parent ? sizeof(redisReply) : sizeof(struct root);
     uint8_t *at = dd_arena_alloc(arena, size + extra);
     if (!at) return NULL;
@@ -96,6 +99,7 @@ enum dd_err dd_redis_build_in(redisReader *reader, struct dd_redis_replies *to)
     if (!dd_arena_alloc(&to->arena, FIRST_BYTES)) return DD_NO_MEMORY;
     dd_arena_reset(&to->arena);
     reader->fn = (redisReplyObjectFunctions *)(uintptr_t)&functions;
+    to->unasked = false;
     reader->privdata = to;
     return DD_OK;
 }

@@ -21,6 +21,7 @@ struct redisReply;
 struct dd_redis_replies {
     struct dd_arena arena;
     const unsigned *awaited; /* commands without a reply; NULL: not counted */
+    bool unasked;            /* one came that nobody awaits */
 };
 
 /* From now on the reader builds in `to`, which must outlive it. A reply that nobody awaits is refused, which

@@ -376,6 +376,25 @@ START_TEST(a_reply_that_breaks_off)
 }
 END_TEST
 
+static const char *const unasked[] = {"+OK\r\n", ":1\r\n",       "$1\r\nx\r\n",
+                                      "$-1\r\n", "*1\r\n:1\r\n", "*0\r\n"};
+
+START_TEST(a_reply_that_nobody_asked_for)
+{
+    listen_fake();
+    world_open(&w, 1);
+    int fd = accept_fake();
+    say(fd, HELLO);
+    wait_for(&w, state()->up);
+    say(fd, unasked[_i]);
+    wait_for(&w, !state()->up);
+    ck_assert_str_eq(state()->last_error, "connection: it sent a reply that nobody asked for");
+    world_close(&w);
+    close(fd);
+    close(listener);
+}
+END_TEST
+
 START_TEST(what_is_unsent_stays_bounded)
 {
     listen_fake();
@@ -469,6 +488,7 @@ Suite *suite_outage(void)
     tcase_add_loop_test(t, garbage_instead_of_hello, 0, (int)(sizeof garbage / sizeof *garbage));
     tcase_add_test(t, a_silent_server_meets_the_connect_deadline);
     tcase_add_test(t, a_reply_that_breaks_off);
+    tcase_add_loop_test(t, a_reply_that_nobody_asked_for, 0, (int)(sizeof unasked / sizeof *unasked));
     tcase_add_test(t, what_is_unsent_stays_bounded);
     tcase_add_test(t, commands_in_flight_are_bounded);
     tcase_add_test(t, destroyed_with_calls_in_flight);
