@@ -5,6 +5,7 @@
  * strips what we bring. */
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "dedup/migrate_impl.h"
 
@@ -246,7 +247,8 @@ static bool is_skipped(struct dd_migrate *m, const struct dd_migrate_job *j, enu
     bool wrong = err == DD_CORRUPT;
     dd_count(wrong ? m->count.wrong_type : m->count.too_large, 1);
     if (sum) (wrong ? &sum->wrong_type : &sum->too_large)[0]++;
-    dd_warn("migrate.skipped", "user=%.*s reason=%s", (int)j->user.len, (const char *)j->user.bytes,
+    dd_warn("migrate.skipped", "user_hash=%016llx reason=%s",
+            (unsigned long long)dd_hash64(dd_slice_of(j->user.bytes, j->user.len), 0),
             wrong ? "wrong_type" : "too_large");
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "hot/keys.h"
 #include "hot/resp.h"
@@ -23,7 +24,8 @@ static void add_entry(struct dd_hot_staging *s, const struct redisReply *e, unsi
     if (dd_hot_member_parse(text, &s->bytes, &scene_len, &user_len, &u.period)) {
         s->bytes.len = begin;
         dd_count(s->h->count.bad_member, 1);
-        dd_warn("hot.strange_entry", "part=%u entry=\"%.100s\"", part, e->str);
+        dd_warn("hot.strange_entry", "part=%u entry_hash=%016llx bytes=%zu", part,
+                (unsigned long long)dd_hash64(text, 0), text.len);
         return;
     }
     u.member = dd_slice_of(at_offset(begin), text.len);

@@ -1,7 +1,9 @@
 """Moving from an exact store: what the old keys know is dropped before, during and after the migration of a user, in every
 shape of key, while writers go on."""
 import json
+import os
 import subprocess
+import sys
 import threading
 import time
 
@@ -9,9 +11,14 @@ import pytest
 
 from dd import clock
 from dd.ctl import DEDUPCTL as CTL, url
+from dd.dedupd import ROOT
 from dd.migration import DAY, DUAL, bulk, key, migrated, place, reasons, report, verify  # pylint: disable=unused-import # noqa: F401
 from dd.wait import wait_until
 from test_openapi import DOC, check
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "proto"))
+import filter_reader  # noqa: E402
 
 
 # ---- shapes
@@ -177,6 +184,25 @@ def test_the_old_store_refuses(bench):
     source.command("ACL", "SETUSER", "default", "+@all")
     d.unseen("u", ["a"])
     assert d.health()["history"] == "full"
+
+
+def test_the_log_names_nobody(bench):
+    """It outlives an erase: users and items stand in it as hashes."""
+    redis = bench.redis()
+    now = clock.now()
+    with redis.client() as c:
+        c.zadd(key("secret-user"), {"a": now})
+        c.set(key("secret-text"), "x")
+        d = bench.dedupd(redis=redis, settings=dict(DUAL, **{"migrate.margin_s": "60"}))
+        assert bulk(d)["wrong_type"] == 1
+        c.zadd(key("secret-user"), {"secret-item": now - 3600})  # behind the mark: nobody answers for it
+    assert d.admin.post("/admin/migration/verify", {"sample": 100}).status == 202
+    wait_until(lambda: not report(d)["verify"]["running"], 30, "verified")
+    assert report(d)["verify"]["missing"] == 1
+    hashed = {name: "%016x" % filter_reader.xxh3(name.encode()) for name in ("secret-user", "secret-item", "secret-text")}
+    assert "migrate.missing user_hash=%(secret-user)s item_hash=%(secret-item)s" % hashed in d.log(), d.log_tail()
+    assert "migrate.skipped user_hash=%(secret-text)s" % hashed in d.log()
+    assert "secret" not in d.log()
 
 
 def test_lazy(place):

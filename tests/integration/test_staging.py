@@ -340,3 +340,12 @@ def test_a_redis_that_comes_back_without_aof_is_not_called_durable(bench):
     wait_until(it.redis_up, 15)
     for n in range(200, 300):
         assert it.exposed("u1", ["b%d" % n])["durability"] == "wal"
+
+
+def test_a_strange_entry_is_logged_without_its_user(bench):
+    it = staged(bench)
+    it.exposed("u1", ["a"])
+    [part] = it.redis.command("KEYS", "dd:a:*")
+    it.redis.command("SADD", part, "default/secret-user/2026-13")
+    it.flush(everything=True, status=503)  # the slot does not become empty
+    assert "hot.strange_entry" in it.log() and "entry_hash=" in it.log() and "secret" not in it.log(), it.log_tail()
