@@ -1,12 +1,13 @@
-/* "fpr": NaN is an error of syntax for a JSON parser. Its message would leave the user to guess what is
- * allowed there, so the last key before the error is looked up in the tables. */
+/* A line and a column are little help in a file of a hundred options: the last key before the error is looked
+ * up in the tables and named. Not what is allowed there: the value may be good, and a comma missing behind
+ * it. */
 #include "config/syntax.h"
 
 #include <stdio.h>
 
 #include "config/option.h"
 
-#define HINT_MAX (2 * DD_OPTION_TEXT_MAX + 40)
+#define HINT_MAX (DD_OPTION_TEXT_MAX + 40)
 
 static struct dd_slice before(struct dd_slice text, uint8_t c)
 {
@@ -42,13 +43,12 @@ static size_t rows_named(const struct dd_table *table, struct dd_slice key, cons
 
 static void find_hint(struct dd_slice text, char out[HINT_MAX])
 {
-    char range[DD_OPTION_TEXT_MAX];
     const struct dd_option *opt = NULL;
     struct dd_slice key = last_key(text);
     out[0] = 0;
     if (!key.len) return;
     if (rows_named(&dd_config_table, key, &opt) + rows_named(&dd_scene_table, key, &opt) == 1)
-        snprintf(out, HINT_MAX, " (after %s; allowed: %s)", opt->name, dd_option_range(opt, range));
+        snprintf(out, HINT_MAX, " (after %s)", opt->name);
 }
 
 /* jansson quotes the text near an error, which may be a URL with a password: cut there. */
