@@ -1,7 +1,7 @@
 /* Time. Monotonic and wall time are two types, so that one is never taken for the other.
  *
  * A clock is an instance: production reads the system, shifted by `offset_ms` (option clock.offset_s, for
- * rehearsing a rollover); tests make a manual one and move it by hand. dd_clock_period_ms additionally never
+ * rehearsing a rollover); tests make a manual one and move it by hand. dd_clock_period_now additionally never
  * goes back: a period must not return when the system clock is stepped back (dd_clock_behind_ms says by how
  * much it was).
  *

@@ -16,11 +16,6 @@ void dd_log_set_level(enum dd_log_level lowest)
     atomic_store(&lowest_level, (int)lowest);
 }
 
-enum dd_log_level dd_log_get_level(void)
-{
-    return (enum dd_log_level)atomic_load(&lowest_level);
-}
-
 enum dd_err dd_log_level_parse(struct dd_slice text, enum dd_log_level *out)
 {
     for (int i = 0; i < 4; i++) {

@@ -15,7 +15,6 @@
 enum dd_log_level { DD_LOG_DEBUG, DD_LOG_INFO, DD_LOG_WARN, DD_LOG_ERROR };
 
 void dd_log_set_level(enum dd_log_level lowest);
-enum dd_log_level dd_log_get_level(void);
 /* "debug", "info", "warn", "error"; DD_INVALID otherwise. */
 enum dd_err dd_log_level_parse(struct dd_slice text, enum dd_log_level *out) DD_MUST_USE;
 

@@ -150,16 +150,6 @@ struct dd_migrate *dd_dedup_migrate(struct dd_dedup *d)
     return d->migrate;
 }
 
-const struct dd_scenes *dd_dedup_scenes(const struct dd_dedup *d)
-{
-    return d->scenes;
-}
-
-struct dd_clock *dd_dedup_clock(struct dd_dedup *d)
-{
-    return d->clock;
-}
-
 unsigned dd_window_periods(struct dd_clock *clock, const struct dd_scene *scene, unsigned window, bool *cut,
                            struct dd_period out[DD_WINDOW_MAX])
 {

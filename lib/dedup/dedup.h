@@ -68,9 +68,6 @@ enum dd_err dd_dedup_loop_create(struct dd_dedup *d, struct dd_loop *loop,
 void dd_dedup_loop_destroy(struct dd_dedup_loop *dl);
 unsigned dd_dedup_loop_inflight(const struct dd_dedup_loop *dl);
 
-const struct dd_scenes *dd_dedup_scenes(const struct dd_dedup *d);
-struct dd_clock *dd_dedup_clock(struct dd_dedup *d);
-
 /* An item: `id` is what it is compared by (an integer's canonical decimal text and the same text as a string
  * are one item); `echo` is what the caller sent, for the answer. */
 struct dd_item {

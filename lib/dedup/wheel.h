@@ -39,7 +39,7 @@ struct dd_wheel_options {
     bool stage;          /* ingest.mode is staged; false: only what is still in Redis is emptied */
     bool allow_volatile; /* stage also where Redis may lose it, and say so */
     unsigned slot_s, grace_s;
-    unsigned batch_users;  /* 1..1000 */
+    unsigned batch_users;  /* 1..10000 */
     unsigned rate_users_s; /* 0: no limit */
     bool paused;
     int64_t tick_ms;

@@ -101,8 +101,8 @@ uint64_t dd_hot_run(const struct dd_hot *h);
 struct dd_hot_staging;
 
 /* Does not connect yet: each call connects when it must, at most once per back-off, and returns
- * DD_UNAVAILABLE until then. Every call returns within connect_timeout_ms plus timeout_ms times its round
- * trips. DD_UNSUPPORTED: embedded. */
+ * DD_UNAVAILABLE until then. Every call returns within connect_timeout_ms plus, for each of its round trips,
+ * timeout_ms or a second, whichever is longer (sync.h). DD_UNSUPPORTED: embedded. */
 enum dd_err dd_hot_staging_open(struct dd_hot *h, struct dd_hot_staging **out) DD_MUST_USE;
 void dd_hot_staging_close(struct dd_hot_staging *s);
 /* Of the last failure: "timeout", "connect: Connection refused". Never holds a password. */
@@ -147,7 +147,7 @@ struct dd_hot_walk {
     bool ended;
 };
 
-/* The next page, about `page` users (1..1000); may be empty before the end. Entries that cannot be read are
+/* The next page, about `page` users (1..10000); may be empty before the end. Entries that cannot be read are
  * counted and logged, left alone, and not given. The users (and read's fps) are valid until the next
  * dd_hot_staging_walk. */
 enum dd_err dd_hot_staging_walk(struct dd_hot_staging *s, struct dd_hot_walk *w, unsigned page,

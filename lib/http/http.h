@@ -111,8 +111,6 @@ struct dd_buf *dd_http_request_scratch(struct dd_http_request *req);
 
 /* Adds a header to the coming reply. name is trusted; control bytes in value become '?'. */
 void dd_http_reply_header(struct dd_http_request *req, const char *name, struct dd_slice value);
-/* The connection is closed after the coming reply. */
-void dd_http_reply_close(struct dd_http_request *req);
 /* Sends the reply and ends the request: req must not be used afterwards. Date, Content-Length and Connection
  * are added; HEAD gets Content-Length without the body. content_type may be NULL. body is read before the
  * call returns and may lie in the request's own memory. */

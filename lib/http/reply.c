@@ -54,11 +54,6 @@ void dd_http_reply_header(struct dd_http_request *req, const char *name, struct 
     dd_buf_add_str(b, "\r\n");
 }
 
-void dd_http_reply_close(struct dd_http_request *req)
-{
-    dd_http_conn_of(req)->close_after = true;
-}
-
 static void build_head(struct dd_http_conn *c, unsigned status, const char *content_type, size_t body_bytes)
 {
     struct dd_buf *b = &c->work->out;

@@ -48,21 +48,6 @@ enum dd_err dd_store_record_get(struct dd_store *s, struct dd_slice key, struct 
     return dd_rocks_get(&s->rocks, DD_FAMILY_META, key, out);
 }
 
-void dd_store_record_each(struct dd_store *s, struct dd_slice prefix, dd_record_visit visit, void *arg)
-{
-    rocksdb_iterator_t *it = rocksdb_create_iterator_cf(s->rocks.db, s->rocks.read,
-                                                        s->rocks.family[DD_FAMILY_META]);
-    size_t key_len, len;
-    rocksdb_iter_seek(it, (const char *)prefix.ptr, prefix.len);
-    for (; rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
-        const char *key = rocksdb_iter_key(it, &key_len);
-        if (key_len < prefix.len || memcmp(key, prefix.ptr, prefix.len) != 0) break;
-        const char *value = rocksdb_iter_value(it, &len);
-        if (!visit(arg, dd_slice_of(key, key_len), dd_slice_of(value, len))) break;
-    }
-    rocksdb_iter_destroy(it);
-}
-
 /* ---- writing ---- */
 
 struct updates {

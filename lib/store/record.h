@@ -45,8 +45,4 @@ struct dd_record_update {
 enum dd_err dd_store_record_update(struct dd_store *s, const struct dd_record_update *u, unsigned n,
                                    bool sync) DD_MUST_USE;
 
-/* Every record whose key begins with prefix, in the order of keys. Blocks. Ends when visit returns false. */
-typedef bool (*dd_record_visit)(void *arg, struct dd_slice key, struct dd_slice value);
-void dd_store_record_each(struct dd_store *s, struct dd_slice prefix, dd_record_visit visit, void *arg);
-
 #endif
