@@ -61,7 +61,7 @@ void dd_wheel_log_staging(struct dd_wheel *w);
 enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w) DD_MUST_USE;
 /* A sign of life for the register, if one is due, or now: before anything is removed, since a process or a
  * machine that stood still may not have seen the time pass. */
-void dd_wheel_beat(struct dd_wheel *w, bool now);
+void dd_wheel_beat(struct dd_wheel *w, bool at_once);
 
 /* The mark of staged.h: written before anything is staged, kept up to date, removed at a clean stop with
  * nothing left. recall is for the start, before the first slot is looked at. */

@@ -21,8 +21,8 @@ struct dd_timers {
     struct dd_timer slots[DD_TIMERS_SLOTS]; /* list heads */
 };
 
-enum dd_err dd_timers_init(struct dd_loop *loop, struct dd_timers *t) DD_MUST_USE;
-void dd_timers_close(struct dd_timers *t);
+enum dd_err dd_timers_init(struct dd_loop *loop, struct dd_timers *w) DD_MUST_USE;
+void dd_timers_close(struct dd_timers *w);
 struct dd_timers *dd_loop_timers(struct dd_loop *loop);
 
 #endif
