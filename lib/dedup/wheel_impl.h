@@ -59,8 +59,8 @@ enum dd_err dd_wheel_empty_slot(struct dd_wheel *w, struct dd_hot_slot slot, uin
 void dd_wheel_log_staging(struct dd_wheel *w);
 /* At the start. DD_INVALID (logged): staging is wanted by name and this Redis evicts keys without a TTL. */
 enum dd_err dd_wheel_refuse_evicting(struct dd_wheel *w) DD_MUST_USE;
-/* A sign of life for the register, if one is due, or now: before anything is removed, since a process or a
- * machine that stood still may not have seen the time pass. */
+/* A sign of life for the register, if one is due, or at once: before anything is removed, since a process or
+ * a machine that stood still may not have seen the time pass. */
 void dd_wheel_beat(struct dd_wheel *w, bool at_once);
 
 /* The mark of staged.h: written before anything is staged, kept up to date, removed at a clean stop with
