@@ -4,7 +4,7 @@ import time
 import pytest
 
 from dd import clock
-from dd.wait import wait_until
+from dd.wait import PATIENCE, wait_until
 
 
 def items(prefix, n):
@@ -100,7 +100,7 @@ def test_claim_takes_what_it_returns(server):
 
 
 def test_a_delivery_lapses_and_an_exposure_does_not(bench):
-    it = bench.dedupd(redis=bench.redis(), settings={"scenes.default.recent.ttl_s": "1"})
+    it = bench.dedupd(redis=bench.redis(), settings={"scenes.default.recent.ttl_s": str(int(2 * PATIENCE))})
     it.exposed("u1", ["seen"])
     assert it.unseen("u1", ["seen", "handed-out"], claim=True) == ["handed-out"]
     assert it.unseen("u1", ["handed-out"]) == []

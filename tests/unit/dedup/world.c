@@ -64,8 +64,8 @@ static void open_hot(struct world *w)
     char socket[600];
     path_of(w, "redis.sock", socket, sizeof socket);
     struct dd_hot_options o = {.path = has_redis(w) ? socket : NULL,
-                               .connect_timeout_ms = 2000,
-                               .timeout_ms = 2000,
+                               .connect_timeout_ms = (int)unit_patience_ms(2000),
+                               .timeout_ms = (int)unit_patience_ms(2000),
                                .retry_max_ms = 100,
                                .max_inflight = 4096,
                                .max_output_bytes = 8 << 20,

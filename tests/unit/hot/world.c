@@ -145,8 +145,8 @@ void world_open(struct world *w, unsigned loops)
     struct dd_hot_options *o = &w->options;
     if (!o->host && !o->path && w->server.pid) o->path = w->server.socket;
     if (!o->store_id) o->store_id = "00aa11bb22cc33dd";
-    if (!o->timeout_ms) o->timeout_ms = 300;
-    if (!o->connect_timeout_ms) o->connect_timeout_ms = 500;
+    if (!o->timeout_ms) o->timeout_ms = (int)unit_patience_ms(800);
+    if (!o->connect_timeout_ms) o->connect_timeout_ms = (int)unit_patience_ms(800);
     if (!o->retry_max_ms) o->retry_max_ms = 200;
     if (!o->recent_ttl_ms_max) o->recent_ttl_ms_max = 600000;
     dd_clock_init(&w->clock, 0);
