@@ -73,7 +73,7 @@ class Lane:
     def finish(self):
         missing = self.load.missing()
         if self.redis and not missing:
-            self.it.flush(everything=True)
+            wait_until(lambda: self.it.flush(everything=True), 60, "everything is flushed")
             missing = self.load.missing()
         if not missing:
             self.it.restart()

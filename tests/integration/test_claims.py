@@ -3,6 +3,8 @@ import threading
 
 import pytest
 
+from dd.dedupd import UNHURRIED
+
 CALLS = 50
 LIMIT = 10
 ITEMS = ["c-%d" % i for i in range(CALLS * LIMIT)]
@@ -31,16 +33,12 @@ def at_once(jobs):
     return results
 
 
-# Fifty at once: none is late on a machine that is busy with all of them.
-SLOWLY = {"redis.timeout_ms": "20000", "http.deadline_ms": "25000"}
-
-
 @pytest.fixture(params=["embedded", "redis", "two processes"])
 def nodes(request, bench):
     if request.param == "embedded":
-        return [bench.dedupd(settings=SLOWLY)]
+        return [bench.dedupd(settings=UNHURRIED)]
     redis = bench.redis()
-    return [bench.dedupd("dedupd%d" % i, redis=redis, settings=SLOWLY)
+    return [bench.dedupd("dedupd%d" % i, redis=redis, settings=UNHURRIED)
             for i in range(2 if request.param == "two processes" else 1)]
 
 

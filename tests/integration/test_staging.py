@@ -5,6 +5,7 @@ import time
 import pytest
 
 from dd import clock
+from dd.dedupd import UNHURRIED
 from dd.load import Load
 from dd.wait import PATIENCE, wait_until
 
@@ -132,7 +133,7 @@ def test_an_evicting_policy_that_appears_later_turns_staging_off(bench):
 def test_eviction_takes_caches_and_never_pending(bench):
     """More cached sets and deliveries than fit, in a Redis that evicts: every pending item stays."""
     redis = bench.redis()
-    it = staged(bench, redis, **{"scenes.default.recent.ttl_s": "1"})
+    it = staged(bench, redis, **UNHURRIED, **{"scenes.default.recent.ttl_s": "1"})
     load = Load(it, threads=3, users_each=70, seed=1)
     history = items("h", 1200)
     for user in load.users_all:  # of the month before the last: in the store at once, a cached set of 3 KB each
@@ -162,7 +163,7 @@ def used_memory(redis):
 # ---- limits
 
 def test_more_than_ten_thousand_pending_of_one_user(bench):
-    it = staged(bench)
+    it = staged(bench, **UNHURRIED)
     for n in range(13):
         assert it.exposed("heavy", items("h%d" % n, 1000))["durability"] == "staged"
     it.exposed("light", ["a"])

@@ -7,6 +7,7 @@ import pytest
 
 from dd import clock
 from dd.client import Client
+from dd.dedupd import UNHURRIED
 from dd.load import Load
 from dd.wait import wait_until
 
@@ -185,8 +186,7 @@ def say(name, times):
 
 @pytest.mark.slow
 def test_ten_thousand_users_in_one_slot_while_requests_go_on(bench):
-    it = staged(bench, **{"ingest.slot_s": "86400", "log.level": "info", "redis.timeout_ms": "20000",
-                          "http.deadline_ms": "25000"})
+    it = staged(bench, **UNHURRIED, **{"ingest.slot_s": "86400", "log.level": "info"})
     users = ["user-%d" % n for n in range(USERS)]
     stage_users(it, users)
     asker = Asker(it, users)
@@ -220,7 +220,7 @@ def test_the_rate_limit_is_kept(bench):
 @pytest.mark.slow
 def test_flushes_of_everything_while_writers_go_on(bench):
     """Each seals the slot that is being staged into."""
-    it = staged(bench, **{"ingest.slot_s": "3600"})
+    it = staged(bench, **UNHURRIED, **{"ingest.slot_s": "3600"})
     load = Load(it, threads=3, users_each=20, seed=3).start()
     moved = 0
     for _ in range(12):

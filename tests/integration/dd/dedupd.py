@@ -36,6 +36,9 @@ SETTINGS = {
     "clock.offset_s": str(clock.OFFSET_S),
 }
 
+# For what keeps a machine busy, where deadlines are not the subject.
+UNHURRIED = {"redis.timeout_ms": "20000", "http.deadline_ms": "25000"}
+
 
 class Dedupd(Process):
     """settings: options by name, over SETTINGS; None as a value leaves that option to its default."""
