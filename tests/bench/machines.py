@@ -102,7 +102,7 @@ def bulk_load(directory, users, items, months=3, more=()):
     """A data directory by dedupctl load: (seconds, sets, bytes of the blobs, bytes of the files)."""
     begun = time.monotonic()
     subprocess.run([DEDUPCTL, "load", "--data-dir", directory, "--users", str(users), "--items", str(items),
-                    "--months", str(months), "--capacity", "256", "--compact", *more], check=True, stdout=subprocess.DEVNULL)
+                    "--months", str(months), "--compact", *more], check=True, stdout=subprocess.DEVNULL)
     seconds = time.monotonic() - begun
     done = subprocess.run([DEDUPCTL, "verify", "--data-dir", directory, "--json"], check=True, capture_output=True,
                           text=True)
