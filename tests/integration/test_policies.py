@@ -214,7 +214,8 @@ def test_a_kind_changes_at_a_period(serve):
     assert [p["stored"]["kind"] for p in told] == ["compact", "cuckoo", "bloom"]
     expect_promise(it, "s", 0.01)
     it = again(it, settings=months_on(3))
-    assert unseen(it, items, "s")[:10] == items[:10], "the first month has left the window"
+    # At most 1 in 100 is a false positive of the sets that are left: 4 are expected of 400, and 20 never seen.
+    assert len(unseen(it, items[:400], "s")) >= 380, "the first month has left the window"
     assert unseen(it, items[400:], "s") == []
 
 
