@@ -259,7 +259,8 @@ def test_forget_costs_others_nothing(server):
         for at in range(0, len(gone), 1000):
             forget(server, "u1", gone[at:at + 1000], scene=kind)
         lost = len(server.unseen("u1", kept, scene=kind))
-        assert lost <= 0.001 * len(kept) + 3, (kind, lost)
+        most = 0.001 * len(kept)
+        assert lost <= most + 4 * most ** 0.5 + 4, (kind, lost)  # with room for chance: 4 sigma
         back = len(server.unseen("u1", gone, scene=kind))
         assert back >= len(gone) * 0.99, (kind, back)
 
