@@ -47,8 +47,10 @@ static void print_component(const char *name, const json_t *c)
     printf("  %-10s %s", name, text(c, "status"));
     json_array_foreach(json_object_get(c, "reasons"), i, reason)
     {
-        add_remark(json_string_value(reason), &before);
-        told = told || strstr(json_string_value(reason), warnings);
+        const char *words = json_string_value(reason);
+        if (!words) continue;
+        add_remark(words, &before);
+        told = told || strstr(words, warnings);
     }
     if (!told) add_remark(warnings, &before);
     putchar('\n');

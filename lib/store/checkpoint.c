@@ -30,7 +30,7 @@ static enum dd_err create_in(struct dd_store *s, const char *db_path)
 static bool has_name_of_ours(const char *path)
 {
     static const char *const names[] = {DD_STORE_DB_DIR, "change.table", "history.lineage",
-                                        "deliveries.saved"};
+                                        "deliveries.saved", "nothing.staged"};
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", path);
     const char *name = basename(copy);

@@ -204,7 +204,7 @@ def test_where_no_backup_can_be(bench):
     it.exposed("u1", ["a"])
     os.symlink(it.data_dir + "/db", it.directory + "/link")
     for place in (it.data_dir + "/db/x", it.data_dir + "/db/x/", it.data_dir + "/change.table", it.data_dir + "/history.lineage/",
-                  it.data_dir + "/deliveries.saved", it.directory + "/link/x", it.data_dir + "/../link/x"):
+                  it.data_dir + "/deliveries.saved", it.data_dir + "/nothing.staged", it.directory + "/link/x", it.data_dir + "/../link/x"):
         answer = it.admin.post("/admin/checkpoint", {"path": place})
         assert answer.status == 400 and answer.error["field"] == "path", (place, answer)
         assert "store's own files" in answer.error["message"], answer

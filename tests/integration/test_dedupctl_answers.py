@@ -79,6 +79,13 @@ def test_an_erase_wants_to_read_that_it_was_done():
         assert done.returncode == 0 and "1 users erased" in done.stdout, done
 
 
+def test_health_with_strange_parts():
+    strange = {"status": "ok", "components": {"a": {"status": 1, "reasons": [1, None, "why"]}, "b": 7}}
+    with Canned(whole(b"200 OK", json.dumps(strange).encode())) as server:
+        done = ctl(server.url, "health")
+        assert done.returncode == 0 and "why" in done.stdout, done
+
+
 def test_users_called_dot(bench):
     it = bench.dedupd()
     for user in (".", "..", "trace", "filter"):
